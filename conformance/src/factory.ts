@@ -1,0 +1,125 @@
+/**
+ * What a column brings: a way to make stores over one engine configuration, and optionally a way to look at the medium
+ * behind the store's back. Whoever writes an engine writes one of these; the rows do the rest.
+ */
+import type { Store, StoreOptions } from '@alkblobs/core'
+import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
+
+/**
+ * What a configuration can do, as data. Rows name the traits they need, and run wherever those are declared.
+ *
+ * | trait | the factory promises |
+ * |---|---|
+ * | `mem-only`, `kv-only`, `dual-tier` | the mode of its stores; exactly one |
+ * | `inline`, `durable` | the form its sweeps run in; exactly one |
+ * | `second` | `second()`: another live instance on the same medium |
+ * | `reopen` | `reopen()`: the pool after its store closed, with everything that was committed |
+ * | `foreign` | `foreign()`: a new pool that is handed the large medium of another |
+ * | `medium` | `medium()`: an oracle that counts |
+ * | `age` | the oracle can `age` what the medium stores and `expirePins` |
+ * | `corrupt` | the oracle can `corrupt` bodies of the large tier |
+ * | `corrupt-inline` | the oracle can `corrupt` bodies of the kv tier |
+ * | `handles` | the oracle counts what is open on the medium |
+ * | `root`, `file` | the medium is a folder / a database file: the rows about these media |
+ */
+export const TRAITS = [
+  'mem-only',
+  'kv-only',
+  'dual-tier',
+  'inline',
+  'durable',
+  'second',
+  'reopen',
+  'foreign',
+  'medium',
+  'age',
+  'corrupt',
+  'corrupt-inline',
+  'handles',
+  'root',
+  'file'
+] as const
+
+/** One of {@link TRAITS}. */
+export type Trait = (typeof TRAITS)[number]
+
+/** What a row may ask of a store it opens. A factory passes all of it on to `openStore`. */
+export interface OpenTuning extends Partial<Omit<StoreOptions, 'kv' | 'large'>> {
+  /** Wraps each engine of the store; the row watches or delays the calls that core makes. A factory MUST apply it to every engine. */
+  readonly wrap?: (definition: EngineDefinition) => EngineDefinition
+}
+
+/** How an engine of a column names itself in the report. */
+export interface EngineSummary {
+  readonly name: string
+  readonly version: string
+  /** The properties of the contract that the engine has: `catalog`, `bodies`, `sqlLiveness`, … */
+  readonly capabilities: readonly string[]
+}
+
+/** How a body is damaged. `flip`: one byte; `truncate`: the last byte is gone; `directory`: something else lies there. */
+export type Damage = 'flip' | 'truncate' | 'empty' | 'remove' | 'directory'
+
+/** What lies on the medium. Everything but `inlineEntries` and `bodies` is zero at rest. */
+export interface MediumCounts {
+  /** Entries whose bytes lie in the catalog. */
+  readonly inlineEntries: number
+  /** Sealed bodies on the large medium, whoever owns them. */
+  readonly bodies: number
+  /** Uncommitted writes: stage rows, and half-written bodies. */
+  readonly stages: number
+  readonly trash: number
+  readonly window: number
+  readonly pins: number
+}
+
+/** Looks at one store's medium over a connection of its own, never through the store. */
+export interface MediumOracle {
+  counts(): Promise<MediumCounts>
+  /** Whether anything was created on the medium at all. */
+  exists(): Promise<boolean>
+  /** With `age`: shifts every stored time (window, stages, trash, pins) back, as if `byMs` milliseconds had passed. */
+  age?(byMs: number): Promise<void>
+  /** With `age`: makes every pin row, or the rows of one key, expired. */
+  expirePins?(key?: BlobKey): Promise<void>
+  /** With `corrupt` or `corrupt-inline`: damages the stored bytes of a key. */
+  corrupt?(key: BlobKey, how: Damage): Promise<void>
+  /** With `handles`: what this process holds open on the medium (descriptors, cursors). */
+  handles?(): Promise<number>
+  /** With `root`: replaces every folder a body could go into by a link that leads out of the root; answers a count of what went there. */
+  linkOut?(): Promise<() => Promise<number>>
+  /** With `root`: removes folders that hold nothing, as a zealous cleaner would. */
+  removeEmptyFolders?(): Promise<void>
+}
+
+/** One column. `open` gives a fresh, isolated store each time; nothing is shared between two of them. */
+export interface StoreFactory {
+  readonly name: string
+  readonly traits: readonly Trait[]
+  /** The threshold its stores are opened with; `undefined` for `mem-only`. */
+  readonly threshold: number | undefined
+  /** The engines of the column as they call themselves. */
+  engines(): Promise<readonly EngineSummary[]>
+  /** A new pool, tuned for tests unless told otherwise: `windowDelayMs` 0 and `trashDelayMs` 0. */
+  open(tuning?: OpenTuning): Promise<Store>
+  /** Another instance on the medium of `store`, which stays open. */
+  second?(store: Store, tuning?: OpenTuning): Promise<Store>
+  /** The pool of `store` once more. `store` is closed first if it is open. */
+  reopen?(store: Store, tuning?: OpenTuning): Promise<Store>
+  /** A new pool whose large medium is the one of `store`. */
+  foreign?(store: Store, tuning?: OpenTuning): Promise<Store>
+  medium?(store: Store): MediumOracle
+  /** Removes exactly what this factory made. Idempotent; works over closed, open and abandoned stores. */
+  teardown(): Promise<void>
+}
+
+/** The lacking traits for which a row does not apply to a factory; empty when it applies. */
+export function lacking(factory: Pick<StoreFactory, 'traits'>, needs: readonly Trait[]): readonly Trait[] {
+  return needs.filter(trait => !factory.traits.includes(trait))
+}
+
+/** The oracle of a store, for rows that need `medium`. */
+export function oracleOf(factory: StoreFactory, store: Store): MediumOracle {
+  if (factory.medium === undefined) throw new TypeError(`the factory ${factory.name} declares a medium it has not`)
+  return factory.medium(store)
+}

@@ -1,0 +1,111 @@
+/** INV-1 and INV-8 where the caller keeps its hands on the memory it handed over. */
+import { bytesOf, longLength, tierLengths } from '../content.js'
+import { equal, present, sameBytes } from '../expect.js'
+import { over, row } from '../row.js'
+
+const SCRIBBLES: Readonly<Record<string, (scribble: () => void) => unknown>> = {
+  'in the same tick': scribble => scribble(),
+  'in the next microtask': scribble => Promise.resolve().then(scribble),
+  'in the next turn': scribble => new Promise<void>(done => setImmediate(() => done(scribble())))
+}
+
+// O48
+const mutatedBuffer = row({
+  name: 'a_buffer_mutated_by_its_caller_during_put_never_makes_a_wrong_entry',
+  statement: 'However the caller changes its buffer while a put runs, the entry under the key holds what the key says.',
+  stamps: ['docs/spec/store-api.md#putting'],
+  invariant: 'INV-1',
+  cases: ['O48'],
+  run: over(async (store, factory) => {
+    for (const length of [...tierLengths(factory), longLength(factory)]) {
+      for (const [when, scribbled] of Object.entries(SCRIBBLES)) {
+        const original = bytesOf(length, length + when.length)
+        const buffer = original.slice()
+        const put = store.put(buffer)
+        await scribbled(() => buffer.fill(0xff))
+        const receipt = await put
+        const stored = await present(await store.get(receipt.key), `the entry is there (changed ${when})`).bytes()
+        // Which moment's bytes are stored is the store's choice where they are long; that the key is theirs is not.
+        const { key, created } = await store.put(stored)
+        equal([key, created], [receipt.key, false], `the key is the one of the stored bytes (changed ${when})`)
+        if (length <= 100) sameBytes(stored, original, `short bytes are stored as they were handed over (changed ${when})`)
+      }
+    }
+  })
+})
+
+async function* refilling(bytes: Uint8Array, chunkLength: number): AsyncGenerator<Uint8Array> {
+  const chunk = new Uint8Array(chunkLength)
+  for (let at = 0; at < bytes.length; at += chunkLength) {
+    const part = bytes.subarray(at, at + chunkLength)
+    chunk.set(part)
+    yield chunk.subarray(0, part.length)
+    // The consumer asked for the next chunk, so the buffer is the producer's again.
+    chunk.fill(0xdd)
+  }
+}
+
+// O48
+const reusedChunk = row({
+  name: 'a_source_that_refills_one_buffer_is_stored_as_it_yielded',
+  statement: 'A chunk is copied or consumed before the next one is asked for, so a producer may reuse its buffer.',
+  stamps: ['docs/spec/store-api.md#content'],
+  invariant: 'INV-1',
+  cases: ['O48'],
+  run: over(async (store, factory) => {
+    for (const length of tierLengths(factory)) {
+      for (const chunkLength of [7, 64, 4096]) {
+        const bytes = bytesOf(length, chunkLength)
+        const receipt = await store.put(refilling(bytes, chunkLength))
+        const blob = present(await store.get(receipt.key), 'the entry is there')
+        sameBytes(await blob.bytes(), bytes, `${length} bytes from one refilled buffer of ${chunkLength}`)
+      }
+    }
+  })
+})
+
+const writerChunk = row({
+  name: 'a_chunk_given_to_a_writer_is_the_callers_again_when_write_resolves',
+  statement: 'After write resolves the caller may change the chunk; what was written does not change.',
+  stamps: ['docs/spec/store-api.md#putting'],
+  invariant: 'INV-1',
+  cases: ['O48'],
+  run: over(async (store, factory) => {
+    for (const length of tierLengths(factory)) {
+      const bytes = bytesOf(length, 77)
+      const writer = store.writer()
+      for (let at = 0; at < length; at += 50) {
+        const chunk = bytes.slice(at, at + 50)
+        await writer.write(chunk)
+        chunk.fill(0x11)
+      }
+      const { key } = await writer.commit()
+      sameBytes(await present(await store.get(key), 'the entry is there').bytes(), bytes, 'what was written is stored')
+    }
+  })
+})
+
+// O48
+const ownBytes = row({
+  name: 'bytes_handed_out_are_the_callers_own',
+  statement: 'Whoever changes the bytes a read gave him changes nothing in the pool.',
+  stamps: ['docs/spec/store-api.md#reading', 'docs/spec/engine-contract.md#catalog'],
+  invariant: 'INV-1',
+  cases: ['O48'],
+  run: over(async (store, factory) => {
+    for (const length of tierLengths(factory)) {
+      const bytes = bytesOf(length, 50)
+      const { key } = await store.put(bytes)
+      const read = async () => present(await store.get(key), 'the entry is there')
+      ;(await (await read()).bytes()).fill(0xff)
+      sameBytes(await (await read()).bytes(), bytes, 'the pool is as it was after bytes() was overwritten')
+      for await (const chunk of await read()) chunk.fill(0xff)
+      sameBytes(await (await read()).bytes(), bytes, 'the pool is as it was after streamed chunks were overwritten')
+      ;(await (await read()).slice(1, 50).bytes()).fill(0xff)
+      sameBytes(await (await read()).bytes(), bytes, 'the pool is as it was after a range was overwritten')
+      equal((await store.put(bytes)).created, false, 'and the entry still counts as that content')
+    }
+  })
+})
+
+export const callerRows = [mutatedBuffer, reusedChunk, writerChunk, ownBytes]

@@ -1,0 +1,40 @@
+/** The rows, by family. What is not in this list does not exist. */
+import type { Row } from '../row.js'
+import { arbitrationRows } from './arbitration.js'
+import { callerRows } from './caller.js'
+import { cancellingRows } from './cancelling.js'
+import { closingRows } from './closing.js'
+import { dedupRows } from './dedup.js'
+import { handoverRows } from './handover.js'
+import { hygieneRows } from './hygiene.js'
+import { mediaRows } from './media.js'
+import { modeRows } from './modes.js'
+import { pinRows } from './pins.js'
+import { placementRows } from './placement.js'
+import { readingRows } from './reading.js'
+import { roundTripRows } from './round-trip.js'
+import { sweepAbortRows } from './sweep-aborts.js'
+import { durableSweepRows } from './sweep-durable.js'
+import { inlineSweepRows } from './sweep-inline.js'
+import { verificationRows } from './verification.js'
+
+/** Every row of the suite, each name once. A factory runs those whose `needs` it declares. */
+export const rows: readonly Row[] = [
+  ...roundTripRows,
+  ...dedupRows,
+  ...callerRows,
+  ...hygieneRows,
+  ...cancellingRows,
+  ...modeRows,
+  ...inlineSweepRows,
+  ...sweepAbortRows,
+  ...durableSweepRows,
+  ...arbitrationRows,
+  ...handoverRows,
+  ...pinRows,
+  ...readingRows,
+  ...verificationRows,
+  ...placementRows,
+  ...mediaRows,
+  ...closingRows
+]

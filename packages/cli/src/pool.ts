@@ -1,0 +1,60 @@
+/** Opens the pool that a store URL names, with the engines it needs and no others: each is imported when it is named. */
+import { existsSync } from 'node:fs'
+import { type EngineDefinition, openStore, type Store } from '@alkblobs/core'
+import { CommandError, EXIT } from './exit-codes.js'
+import { codeOf } from './failure.js'
+import type { StoreAddress } from './store-url.js'
+
+export interface PoolSettings {
+  /** Time between staging and removal, in milliseconds; absent takes what the pool records. */
+  readonly windowDelayMs?: number
+}
+
+/** Imports an engine's package; tests hand in one that fails. */
+export interface EngineImports {
+  mem(): Promise<typeof import('@alkblobs/engine-mem')>
+  sqlite(): Promise<typeof import('@alkblobs/engine-sqlite')>
+  local(): Promise<typeof import('@alkblobs/engine-local')>
+}
+
+const installed: EngineImports = {
+  mem: () => import('@alkblobs/engine-mem'),
+  sqlite: () => import('@alkblobs/engine-sqlite'),
+  local: () => import('@alkblobs/engine-local')
+}
+
+/** Opens the pool. The caller closes it. */
+export async function openPool(
+  address: StoreAddress,
+  settings: PoolSettings,
+  imports: EngineImports = installed
+): Promise<Store> {
+  return openStore({ ...(await enginesOf(address, imports)), ...settings })
+}
+
+async function enginesOf(
+  address: StoreAddress,
+  imports: EngineImports
+): Promise<{ kv: EngineDefinition; large?: EngineDefinition }> {
+  if (address.scheme === 'mem') {
+    const { mem } = await named('@alkblobs/engine-mem', imports.mem)
+    return { kv: mem() }
+  }
+  const { sqlite } = await named('@alkblobs/engine-sqlite', imports.sqlite)
+  const { local } = await named('@alkblobs/engine-local', imports.local)
+  return { kv: sqlite({ file: address.file }), large: local({ root: address.root }) }
+}
+
+async function named<T>(name: string, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load()
+  } catch (error) {
+    if (codeOf(error) !== 'ERR_MODULE_NOT_FOUND') throw error
+    throw new CommandError(EXIT.failed, `this store needs ${name}, which is not installed: npm install ${name}`, error)
+  }
+}
+
+/** Whether there is a pool: reading commands answer "absent" on a virgin store, and a misspelt folder looks just like one. */
+export function poolExists(address: StoreAddress): boolean {
+  return address.scheme === 'mem' || existsSync(address.file)
+}

@@ -1,0 +1,124 @@
+/** The only caller of body stores: every call with its deadline, every failure in its one shape. */
+import type { BodyStore, BodyWriter, Claim, DropResult, Locator, ScanPage, StageId } from './engine.js'
+import type { EngineCalls } from './engine-calls.js'
+import type { BlobKey } from './key.js'
+import type { Range } from './range.js'
+
+const READ = { readOnly: true } as const
+
+export class CheckedBodies {
+  readonly #bodies: BodyStore
+  readonly #calls: EngineCalls
+
+  constructor(bodies: BodyStore, calls: EngineCalls) {
+    this.#bodies = bodies
+    this.#calls = calls
+  }
+
+  claimed(): Promise<Claim | undefined> {
+    return this.#calls.run('claimed', READ, call => this.#bodies.claimed(call))
+  }
+
+  claim(claim: Claim): Promise<Claim | 'held'> {
+    return this.#calls.run('claim', {}, call => this.#bodies.claim(claim, call))
+  }
+
+  async create(stage: StageId, length: number | undefined): Promise<CheckedWriter> {
+    const hint = length === undefined ? {} : { length }
+    const writer = await this.#calls.run(
+      'create',
+      {},
+      call => this.#bodies.create(stage, hint, call),
+      late => late.discard().catch(ignoreLateDiscard)
+    )
+    return new CheckedWriter(writer, this.#calls)
+  }
+
+  /** One pass over a range; opens nothing before the first `next`. */
+  read(locator: Locator, range: Range, key: BlobKey): CheckedReader {
+    return new CheckedReader(
+      () => {
+        // A body is read as fast as its consumer wants, so the deadline is that of each step, not of the whole.
+        const call = { deadlineMs: Number.POSITIVE_INFINITY }
+        return this.#bodies.read(locator, range, call)[Symbol.asyncIterator]()
+      },
+      this.#calls,
+      key
+    )
+  }
+
+  async length(locator: Locator, key: BlobKey): Promise<number | undefined> {
+    return this.#calls.run('length', { ...READ, key }, call => this.#bodies.length(locator, call))
+  }
+
+  async drop(what: readonly (Locator | StageId)[]): Promise<readonly DropResult[]> {
+    const results = await this.#calls.run('drop', {}, call => this.#bodies.drop(what, call))
+    if (results.length !== what.length) throw this.#calls.broken('drop', 'ENG-3')
+    return results
+  }
+
+  scan(after: string | undefined, limit: number): Promise<ScanPage> {
+    return this.#calls.run('scan', READ, call => this.#bodies.scan(after, limit, call))
+  }
+}
+
+export class CheckedWriter {
+  readonly #writer: BodyWriter
+  readonly #calls: EngineCalls
+
+  constructor(writer: BodyWriter, calls: EngineCalls) {
+    this.#writer = writer
+    this.#calls = calls
+  }
+
+  write(chunk: Uint8Array): Promise<void> {
+    return this.#calls.run('write', {}, () => this.#writer.write(chunk))
+  }
+
+  async seal(key: BlobKey): Promise<Locator> {
+    const seal = () => this.#writer.seal(key)
+    const locator = await this.#calls.run('seal', { key }, seal, () => this.#writer.discard().catch(ignoreLateDiscard))
+    if (locator.length === 0 || locator.length > 512) throw this.#calls.broken('seal', 'BODY-SEAL-1')
+    return locator
+  }
+
+  discard(): Promise<void> {
+    return this.#calls.run('discard', {}, () => this.#writer.discard())
+  }
+}
+
+export class CheckedReader {
+  readonly #open: () => AsyncIterator<Uint8Array>
+  readonly #calls: EngineCalls
+  readonly #key: BlobKey
+  #iterator: AsyncIterator<Uint8Array> | undefined
+
+  constructor(open: () => AsyncIterator<Uint8Array>, calls: EngineCalls, key: BlobKey) {
+    this.#open = open
+    this.#calls = calls
+    this.#key = key
+  }
+
+  /** The next chunk, `undefined` at the end. */
+  async next(): Promise<Uint8Array | undefined> {
+    this.#iterator ??= this.#open()
+    const iterator = this.#iterator
+    const step = await this.#calls.run('read', { ...READ, key: this.#key }, () => iterator.next())
+    if (step.done === true) {
+      this.#iterator = undefined
+      return undefined
+    }
+    if (step.value.length === 0) throw this.#calls.broken('read', 'BODY-READ-1: an empty chunk')
+    return step.value
+  }
+
+  /** Frees what is open; idempotent. */
+  async close(): Promise<void> {
+    const iterator = this.#iterator
+    this.#iterator = undefined
+    await this.#calls.run('read', READ, async () => iterator?.return?.())
+  }
+}
+
+/** The put has failed before this came; its stage is trash or expires, and takes what the discard could not. */
+function ignoreLateDiscard(): void {}

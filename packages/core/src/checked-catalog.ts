@@ -1,0 +1,221 @@
+/**
+ * The only caller of catalogs: every call with its deadline, every answer held against the contract before it is used.
+ */
+import type {
+  CandidatePage,
+  Catalog,
+  CatalogUsage,
+  DeleteMark,
+  DropRecord,
+  DuePage,
+  Engine,
+  Entry,
+  Explanation,
+  Found,
+  Lease,
+  Lost,
+  Maintenance,
+  PinId,
+  PinRequest,
+  PoolRecord,
+  Publication,
+  PublishOutcome,
+  Removal,
+  RemoveOutcome,
+  RenewRequest,
+  StageId,
+  StageIntent,
+  Trashed
+} from './engine.js'
+import type { CallOptions, EngineCalls } from './engine-calls.js'
+import type { BlobKey } from './key.js'
+
+const READ = { readOnly: true } as const
+
+export class CheckedCatalog {
+  readonly #catalog: Catalog
+  readonly #calls: EngineCalls
+  readonly form: Catalog['form']
+  readonly inlineLengthMax: number
+
+  constructor(engine: Engine, catalog: Catalog, calls: EngineCalls) {
+    this.#catalog = catalog
+    this.#calls = calls
+    this.form = catalog.form
+    this.inlineLengthMax = catalog.inlineLengthMax
+    this.name = engine.name
+  }
+
+  readonly name: string
+
+  readRecord(): Promise<PoolRecord | undefined> {
+    return this.#calls.run('meta.read', READ, call => this.#catalog.meta.read(call))
+  }
+
+  replaceRecord(expected: PoolRecord | undefined, next: PoolRecord): Promise<boolean> {
+    return this.#calls.run('meta.compareAndSet', {}, call => this.#catalog.meta.compareAndSet(expected, next, call))
+  }
+
+  async find(keys: readonly BlobKey[], signal?: AbortSignal): Promise<readonly (Entry | undefined)[]> {
+    const entries = await this.#calls.run('find', { ...READ, signal, key: only(keys) }, call =>
+      this.#catalog.find(keys, call)
+    )
+    this.#aligned('find', 'ENG-FIND-1', keys, entries)
+    for (const [i, entry] of entries.entries()) if (entry !== undefined) this.#isOf('find', keys[i] as BlobKey, entry)
+    return entries
+  }
+
+  async read(key: BlobKey, signal?: AbortSignal): Promise<{ entry: Entry; body?: Uint8Array } | undefined> {
+    const found = await this.#calls.run('read', { ...READ, signal, key }, call => this.#catalog.read(key, call))
+    if (found === undefined) return undefined
+    this.#isOf('read', key, found.entry)
+    if ((found.entry.place.tier === 'kv') !== (found.body !== undefined)) throw this.#calls.broken('read', 'ENG-READ-1')
+    return found
+  }
+
+  async list(after: BlobKey | undefined, limit: number, signal?: AbortSignal): Promise<readonly Entry[]> {
+    const entries = await this.#calls.run('list', { ...READ, signal }, call => this.#catalog.list(after, limit, call))
+    let last = after ?? ''
+    for (const { key } of entries) {
+      if (key <= last || entries.length > limit) throw this.#calls.broken('list', 'ENG-LIST-1')
+      last = key
+    }
+    return entries
+  }
+
+  explain(key: BlobKey): Promise<Explanation> {
+    return this.#calls.run('explain', { ...READ, key }, call => this.#catalog.explain(key, call))
+  }
+
+  usage(): Promise<CatalogUsage> {
+    return this.#calls.run('usage', READ, call => this.#catalog.usage(call))
+  }
+
+  stage(stages: readonly StageIntent[]): Promise<void> {
+    return this.#calls.run('stage', {}, call => this.#catalog.stage(stages, call))
+  }
+
+  async staged(stages: readonly StageId[]): Promise<readonly boolean[]> {
+    const there = await this.#calls.run('staged', READ, call => this.#catalog.staged(stages, call))
+    this.#aligned('staged', 'ENG-STAGE-2', stages, there)
+    return there
+  }
+
+  async unstage(stages: readonly StageId[]): Promise<readonly boolean[]> {
+    const ended = await this.#calls.run('unstage', {}, call => this.#catalog.unstage(stages, call))
+    this.#aligned('unstage', 'ENG-STAGE-3', stages, ended)
+    return ended
+  }
+
+  async publish(item: Publication): Promise<PublishOutcome> {
+    const outcomes = await this.#calls.run('publish', { key: item.key }, call => this.#catalog.publish([item], call))
+    this.#aligned('publish', 'ENG-3', [item], outcomes)
+    const outcome = outcomes[0] as PublishOutcome
+    if ('entry' in outcome) this.#isOf('publish', item.key, outcome.entry)
+    return outcome
+  }
+
+  async pin(item: PinRequest): Promise<Entry | undefined> {
+    const entries = await this.#calls.run('pin', { key: item.key }, call => this.#catalog.pin([item], call))
+    this.#aligned('pin', 'ENG-3', [item], entries)
+    const entry = entries[0]
+    if (entry !== undefined) this.#isOf('pin', item.key, entry)
+    return entry
+  }
+
+  renew(request: RenewRequest): Promise<Lost> {
+    return this.#calls.run('renew', {}, call => this.#catalog.renew(request, call))
+  }
+
+  release(pins: readonly PinId[]): Promise<void> {
+    return this.#calls.run('release', {}, call => this.#catalog.release(pins, call))
+  }
+
+  lease(signal?: AbortSignal): Promise<Lease | undefined> {
+    return this.#calls.run(
+      'lease',
+      { signal },
+      call => this.#catalog.lease(call),
+      late => late?.release()
+    )
+  }
+
+  loadLive(lease: Lease, keys: readonly BlobKey[], signal?: AbortSignal): Promise<void> {
+    return this.#calls.run('lease.live', { signal }, async call => lease.live?.add(keys, call))
+  }
+
+  async candidates(
+    lease: Lease,
+    after: BlobKey | undefined,
+    limit: number,
+    signal?: AbortSignal
+  ): Promise<CandidatePage> {
+    const options: CallOptions = { ...READ, signal }
+    const page = await this.#calls.run('candidates', options, call =>
+      this.#catalog.candidates(lease, after, limit, call)
+    )
+    if (page.scanned !== page.live + page.alreadyStaged + page.keys.length) {
+      throw this.#calls.broken('candidates', 'scanned = live + alreadyStaged + keys')
+    }
+    return page
+  }
+
+  async stageCandidates(lease: Lease, keys: readonly BlobKey[]): Promise<readonly BlobKey[]> {
+    const staged = await this.#calls.run('stageCandidates', {}, call =>
+      this.#catalog.stageCandidates(lease, keys, call)
+    )
+    if (staged.length > keys.length) throw this.#calls.broken('stageCandidates', 'ENG-WINDOW-1')
+    return staged
+  }
+
+  due(lease: Lease, after: string | undefined, limit: number, signal?: AbortSignal): Promise<DuePage> {
+    return this.#calls.run('due', { ...READ, signal }, call => this.#catalog.due(lease, after, limit, call))
+  }
+
+  mark(key: BlobKey): Promise<{ mark: DeleteMark; entry: Entry } | 'pinned' | 'absent'> {
+    return this.#calls.run('mark', { key }, call => this.#catalog.mark(key, call))
+  }
+
+  async remove(items: readonly Removal[], trashDelayMs: number, lease?: Lease): Promise<readonly RemoveOutcome[]> {
+    const options: CallOptions = { key: items.length === 1 ? items[0]?.key : undefined }
+    const outcomes = await this.#calls.run('remove', options, call =>
+      this.#catalog.remove(items, trashDelayMs, lease, call)
+    )
+    this.#aligned('remove', 'ENG-3', items, outcomes)
+    return outcomes
+  }
+
+  trash(after: string | undefined, limit: number, signal?: AbortSignal): Promise<readonly Trashed[]> {
+    return this.#calls.run('trash', { ...READ, signal }, call => this.#catalog.trash(after, limit, call))
+  }
+
+  async known(found: readonly Found[]): Promise<readonly boolean[]> {
+    const known = await this.#calls.run('known', READ, call => this.#catalog.known(found, call))
+    this.#aligned('known', 'ENG-TRASH-3', found, known)
+    return known
+  }
+
+  discard(found: readonly Found[]): Promise<void> {
+    return this.#calls.run('discard', {}, call => this.#catalog.discard(found, call))
+  }
+
+  dropped(records: readonly DropRecord[]): Promise<void> {
+    return this.#calls.run('dropped', {}, call => this.#catalog.dropped(records, call))
+  }
+
+  maintain(lease: Lease): Promise<Maintenance> {
+    return this.#calls.run('maintain', {}, call => this.#catalog.maintain(lease, call))
+  }
+
+  #aligned(operation: string, clause: string, asked: readonly unknown[], answered: readonly unknown[]): void {
+    if (asked.length !== answered.length) throw this.#calls.broken(operation, clause)
+  }
+
+  #isOf(operation: string, key: BlobKey, entry: Entry): void {
+    if (entry.key !== key) throw this.#calls.broken(operation, 'an entry of another key')
+  }
+}
+
+function only(keys: readonly BlobKey[]): BlobKey | undefined {
+  return keys.length === 1 ? keys[0] : undefined
+}

@@ -1,0 +1,100 @@
+/**
+ * Direct removal: a private candidate for each key. Mark (refused under a pin), ask the sources, remove unless a put or pin
+ * cancelled the mark meanwhile. The sources are asked after the marks, so a reference written under a pin is either
+ * seen by them or has cancelled the mark (`model.mjs` 3 in the design; docs/spec/sweep.md, direct delete).
+ */
+import { dropTrash, nothingDropped } from './drop.js'
+import type { DeleteMark, Place, Removal, RemoveOutcome } from './engine.js'
+import type { BlobKey } from './key.js'
+import type { Pins } from './pins.js'
+import type { Pool } from './pool.js'
+import type { LivenessView } from './sweep/liveness.js'
+import { SweepStop } from './sweep/report.js'
+
+/** What became of one key. */
+export type DeleteOutcome = 'deleted' | 'absent' | 'pinned' | 'live' | 'source-failed'
+
+interface Target {
+  readonly key: BlobKey
+  /** Remove only if the entry still lies there: a repair must not take what a put has healed. */
+  readonly at?: Place
+}
+
+interface Marked extends Target {
+  readonly mark: DeleteMark
+}
+
+interface DeleteParts {
+  readonly pool: Pool
+  readonly pins: Pins
+  /** Undefined where no source is registered: then only pins protect. */
+  readonly view: LivenessView | undefined
+}
+
+export interface Deletion {
+  readonly outcomes: ReadonlyMap<BlobKey, DeleteOutcome>
+  /** Why a source could not be asked. */
+  readonly cause?: unknown
+}
+
+/** Removes up to a batch of keys, each by its own arbitration. Own releases count, own pins are renewed before. */
+export async function deleteKeys(parts: DeleteParts, targets: readonly Target[]): Promise<Deletion> {
+  const { pool, pins } = parts
+  const outcomes = new Map<BlobKey, DeleteOutcome>()
+  if (!(await pool.exists())) {
+    for (const { key } of targets) outcomes.set(key, 'absent')
+    return { outcomes }
+  }
+  await pool.establish()
+  await pins.flush()
+  await pins.renew()
+  const marked: Marked[] = []
+  for (const target of targets) {
+    const mark = await pool.catalog.mark(target.key)
+    if (typeof mark === 'string') outcomes.set(target.key, mark)
+    else marked.push({ ...target, mark: mark.mark })
+  }
+  if (marked.length === 0) return { outcomes }
+  const { live, cause } = await askSources(parts.view, marked)
+  const removed = await pool.catalog.remove(
+    marked.map(target => removalOf(target, live === undefined || live.has(target.key))),
+    pool.trashDelayMs
+  )
+  for (const [i, { key }] of marked.entries()) outcomes.set(key, outcomeOf(removed[i] as RemoveOutcome, key, live))
+  await dropAtOnce(pool, removed)
+  return cause === undefined ? { outcomes } : { outcomes, cause }
+}
+
+/** Which marked keys are live; `undefined` if a source failed, which keeps them all. */
+async function askSources(
+  view: LivenessView | undefined,
+  marked: readonly Marked[]
+): Promise<{ live: ReadonlySet<BlobKey> | undefined; cause?: unknown }> {
+  if (view === undefined) return { live: new Set() }
+  try {
+    await view.enumerate()
+    return { live: await view.among(marked.map(({ key }) => key)) }
+  } catch (error) {
+    return { live: undefined, cause: error instanceof SweepStop ? error.cause : error }
+  }
+}
+
+/** A key that must stay is sent all the same: that ends its mark. */
+function removalOf({ key, mark, at }: Marked, live: boolean): Removal {
+  return { kind: 'marked', key, mark, live, ...(at && { at }) }
+}
+
+function outcomeOf(removed: RemoveOutcome, key: BlobKey, live: ReadonlySet<BlobKey> | undefined): DeleteOutcome {
+  if (removed.outcome === 'deleted' || removed.outcome === 'absent') return removed.outcome
+  if (live === undefined) return 'source-failed'
+  return live.has(key) ? 'live' : 'pinned'
+}
+
+/** Where bodies need not wait they are gone when the delete resolves. */
+async function dropAtOnce(pool: Pool, removed: readonly RemoveOutcome[]): Promise<void> {
+  const large = removed.some(outcome => outcome.outcome === 'deleted' && outcome.entry?.place.tier === 'large')
+  // The entries are gone whatever happens here: a drop that fails stays in trash and is tried again by maintenance.
+  if (large && pool.trashDelayMs === 0) await dropTrash(pool, nothingDropped(), () => true).catch(triedAgainLater)
+}
+
+function triedAgainLater(): void {}

@@ -1,0 +1,119 @@
+/**
+ * One call into an engine: a deadline, and one shape for every failure. What an engine throws is wrapped here, once.
+ */
+import { Deadlines } from './deadlines.js'
+import type { Call, Engine, ErrorCode } from './engine.js'
+import { BlobError, EngineError, PoolRefusedError } from './errors.js'
+import type { BlobKey } from './key.js'
+
+/** What to tell the user for each kind of failure. */
+const ADVICE: Record<ErrorCode, string> = {
+  conflict: 'another writer was in the way; try again',
+  transient: 'the medium is not available now; try again',
+  exhausted: 'out of descriptors or connections; do less at once, or raise the limit',
+  full: 'no space is left on the medium; nothing of this call was kept',
+  denied: 'the medium refused access; check its permissions',
+  corrupt: 'the medium contradicts itself; run verify',
+  gone: 'the bytes are not there; run verify',
+  foreign: 'the medium holds something that is not a pool; choose another place',
+  newer: 'the pool was made by a later version of this library; upgrade to write to it',
+  'outcome-unknown': 'no answer within the deadline; the call may or may not have taken effect, trying again is safe',
+  unknown: 'see the cause'
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal | undefined
+  readonly key?: BlobKey | undefined
+  /** What a missed deadline means: a call without effects has simply failed. */
+  readonly readOnly?: boolean
+}
+
+export class EngineCalls {
+  readonly #engine: Engine
+  readonly #timeoutMs: number
+  readonly #deadlines = new Deadlines()
+  readonly #running = new Set<Promise<unknown>>()
+
+  constructor(engine: Engine, timeoutMs: number) {
+    this.#engine = engine
+    this.#timeoutMs = timeoutMs
+  }
+
+  /**
+   * Runs one engine method; rejects with an EngineError, or PoolRefusedError where the pool must not be used.
+   * `abandon` frees what a call that missed its deadline brings after all: nobody else knows of it any more.
+   */
+  run<T>(
+    operation: string,
+    options: CallOptions,
+    method: (call: Call) => Promise<T>,
+    abandon?: (late: T) => unknown
+  ): Promise<T> {
+    const deadlineMs = performance.now() + this.#timeoutMs
+    const { signal } = options
+    return new Promise<T>((resolve, reject) => {
+      let late = false
+      const settle = this.#deadlines.watch(deadlineMs, () => {
+        late = true
+        reject(this.#late(operation, options))
+      })
+      const work = attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal }))
+      this.#running.add(work)
+      work
+        .then(
+          value => (late ? void abandon?.(value) : resolve(value)),
+          error => reject(this.wrap(operation, error, options.key))
+        )
+        .finally(() => {
+          settle()
+          this.#running.delete(work)
+        })
+    })
+  }
+
+  /** Gives an engine's error its one shape. Errors of ours (a signal's reason among them) pass as they are. */
+  wrap(operation: string, error: unknown, key?: BlobKey): unknown {
+    if (error instanceof BlobError || isAbort(error)) return error
+    const kind = this.#engine.classify(error)
+    if (kind === 'newer' || kind === 'foreign')
+      return new PoolRefusedError(kind, `${this.#engine.name}: ${ADVICE[kind]}`, error)
+    return new EngineError(this.#engine.name, operation, kind, ADVICE[kind], { key, cause: error })
+  }
+
+  /** An engine that answered what its contract rules out; better to stop than to act on it. */
+  broken(operation: string, clause: string): EngineError {
+    return new EngineError(this.#engine.name, operation, 'corrupt', `it broke its contract (${clause})`)
+  }
+
+  /** Waits for calls under way (each bounded by its deadline, and by one more for those that ignored theirs), then closes. */
+  async close(): Promise<void> {
+    const settled = Promise.allSettled(this.#running)
+    if (this.#running.size > 0) {
+      await new Promise<void>(resolve => {
+        const end = this.#deadlines.watch(performance.now() + this.#timeoutMs, resolve)
+        settled.then(() => {
+          end()
+          resolve()
+        })
+      })
+    }
+    this.#deadlines.stop()
+    await this.#engine.close()
+  }
+
+  #late(operation: string, options: CallOptions): EngineError {
+    const kind = options.readOnly === true ? 'transient' : 'outcome-unknown'
+    return new EngineError(this.#engine.name, operation, kind, `${ADVICE[kind]} (waited ${this.#timeoutMs} ms)`, {
+      key: options.key
+    })
+  }
+}
+
+/** A method that throws before it returns a promise fails like one that rejects. */
+async function attempt<T>(method: () => Promise<T>): Promise<T> {
+  return method()
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof Error && error.name === 'AbortError'
+}

@@ -1,0 +1,57 @@
+/**
+ * Keys: `algorithm:digest`, the digest in 64 lower-case hexadecimal digits.
+ *
+ * There is one written form and one parser. A string becomes a `BlobKey` here or nowhere, so whatever holds a
+ * `BlobKey` may build a path, a row or a lock from it without looking again.
+ */
+import { InvalidKeyError } from './errors.js'
+
+declare const brand: unique symbol
+
+/** The name of a blob, derived from its content: `blake3:` or `sha256:` and 64 hexadecimal digits. */
+export type BlobKey = string & { readonly [brand]: 'BlobKey' }
+
+/** The derivations there are. A pool uses exactly one, recorded when it is made (ADR-002). */
+export type Algorithm = 'blake3' | 'sha256'
+
+export const ALGORITHMS: readonly Algorithm[] = ['blake3', 'sha256']
+
+const WRITTEN = /^(blake3|sha256):[0-9a-f]{64}$/
+/** Both algorithm names have six letters; the digest starts after the colon. */
+const DIGEST_START = 7
+
+/** Whether `value` is the written form of a key, of either algorithm. */
+export function isKey(value: unknown): value is BlobKey {
+  return typeof value === 'string' && WRITTEN.test(value)
+}
+
+/**
+ * Reads the written form of a key.
+ * @throws InvalidKeyError (`ERR_BLOB_INVALID_KEY`) for anything else, without repeating what was given.
+ */
+export function parseKey(value: unknown, algorithm?: Algorithm): BlobKey {
+  if (!isKey(value)) throw new InvalidKeyError('malformed')
+  if (algorithm !== undefined && !value.startsWith(algorithm)) throw new InvalidKeyError('algorithm', algorithm)
+  return value
+}
+
+/** Writes a digest of 32 bytes as a key. */
+export function formatKey(algorithm: Algorithm, digest: Uint8Array): BlobKey {
+  const hex = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('hex')
+  return parseKey(`${algorithm}:${hex}`)
+}
+
+/** The 32 raw bytes of a key, in a buffer of its own. */
+export function digestOf(key: BlobKey): Buffer {
+  return Buffer.from(key.slice(DIGEST_START), 'hex')
+}
+
+/** The 64 hexadecimal digits of a key. */
+export function digestHexOf(key: BlobKey): string {
+  return key.slice(DIGEST_START)
+}
+
+/** The derivation a key names. */
+export function algorithmOf(key: BlobKey): Algorithm {
+  return key.slice(0, DIGEST_START - 1) as Algorithm
+}

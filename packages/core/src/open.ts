@@ -1,0 +1,75 @@
+/** Opening: engines, the pool behind them, and every doubt that must be settled before the first call. */
+import { CheckedBodies } from './checked-bodies.js'
+import { CheckedCatalog } from './checked-catalog.js'
+import { configOf, type StoreConfig, type StoreOptions } from './config.js'
+import { dispatchOf } from './dispatch.js'
+import type { Durability, Engine, EngineDefinition } from './engine.js'
+import { EngineCalls } from './engine-calls.js'
+import { EngineFault } from './engine-fault.js'
+import { BlobError, EngineError, InvalidArgumentError, PoolRefusedError } from './errors.js'
+import { Pool } from './pool.js'
+import { Store } from './store.js'
+
+const WEAKEST_FIRST: readonly Durability[] = ['process', 'os', 'disk']
+
+/**
+ * Opens a pool. Nothing is made on an embedded medium before the first write.
+ * @throws InvalidArgumentError for options that make no sense, PoolRefusedError for a pool that must not be used (of a later
+ * version, another derivation, other media, other settings, or no pool at all), EngineError where the medium fails.
+ */
+export async function openStore(options: StoreOptions): Promise<Store> {
+  const config = configOf(options)
+  const opened: EngineCalls[] = []
+  try {
+    const kv = await openEngine(config.kv, config, opened)
+    const large = config.large && (await openEngine(config.large, config, opened))
+    const pool = new Pool(mediaOf(kv, large), config)
+    await pool.inspect()
+    return new Store({ config, pool, dispatch: dispatchOf(config, kv.engine), calls: opened })
+  } catch (error) {
+    // The failure to open is the one to report; what was opened is closed as well as it can be.
+    await Promise.allSettled(opened.map(calls => calls.close()))
+    throw error
+  }
+}
+
+interface Opened {
+  readonly engine: Engine
+  readonly calls: EngineCalls
+}
+
+async function openEngine(definition: EngineDefinition, config: StoreConfig, opened: EngineCalls[]): Promise<Opened> {
+  const { algorithm, lockTimeoutMs, connectTimeoutMs, operationTimeoutMs } = config
+  const engine = await definition.open({ algorithm, lockTimeoutMs, connectTimeoutMs }).catch(error => {
+    throw openingError(definition.name, error)
+  })
+  const calls = new EngineCalls(engine, operationTimeoutMs)
+  opened.push(calls)
+  return { engine, calls }
+}
+
+/** An engine that did not open has no `classify` yet; its own findings carry their code. */
+function openingError(name: string, error: unknown): unknown {
+  if (error instanceof BlobError) return error
+  const kind = error instanceof EngineFault ? error.code : 'unknown'
+  const found = error instanceof Error ? error.message : 'see the cause'
+  if (kind === 'foreign' || kind === 'newer') return new PoolRefusedError(kind, `${name}: ${found}`, error)
+  return new EngineError(name, 'open', kind, found, { cause: error })
+}
+
+function mediaOf(kv: Opened, large: Opened | undefined) {
+  const { catalog } = kv.engine
+  if (catalog === undefined)
+    throw new InvalidArgumentError('kv', `an engine that keeps a catalog; ${kv.engine.name} does not`)
+  const bodies = large?.engine.bodies
+  if (large !== undefined && bodies === undefined) {
+    throw new InvalidArgumentError('large', `an engine that keeps bodies; ${large.engine.name} does not`)
+  }
+  const durabilities = [kv.engine.durability, large?.engine.durability]
+  return {
+    catalog: new CheckedCatalog(kv.engine, catalog, kv.calls),
+    bodies: large && bodies && new CheckedBodies(bodies, large.calls),
+    volatile: kv.engine.durability === 'process',
+    durability: WEAKEST_FIRST.find(durability => durabilities.includes(durability)) ?? 'process'
+  }
+}

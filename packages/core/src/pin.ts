@@ -1,0 +1,96 @@
+/** A pin as its holder sees it, and the bookkeeping behind it that must not keep the holder's object alive. */
+import type { BlobKey } from './key.js'
+
+interface PinStateParts {
+  readonly key: BlobKey
+  readonly length: number
+  /** Whether the last renewal is recent enough for the row to stand. */
+  readonly isCurrent: () => boolean
+  readonly end: () => void
+}
+
+/** One pin, as the store counts it. */
+export class PinState {
+  readonly key: BlobKey
+  readonly length: number
+  readonly #isCurrent: () => boolean
+  readonly #end: () => void
+  readonly #lost = new AbortController()
+  #released = false
+
+  constructor({ key, length, isCurrent, end }: PinStateParts) {
+    this.key = key
+    this.length = length
+    this.#isCurrent = isCurrent
+    this.#end = end
+  }
+
+  get held(): boolean {
+    return !this.#released && !this.#lost.signal.aborted && this.#isCurrent()
+  }
+
+  get released(): boolean {
+    return this.#released
+  }
+
+  /** Fires when the protection was lost, never on release. */
+  get signal(): AbortSignal {
+    return this.#lost.signal
+  }
+
+  /** Idempotent. */
+  release(): void {
+    if (this.#released) return
+    this.#released = true
+    this.#end()
+  }
+
+  lose(): void {
+    this.#lost.abort(
+      new Error(`the pin of ${this.key} was lost: it could not be renewed in time; put the content again`)
+    )
+  }
+}
+
+/**
+ * Protection of one key. Hold it while you write a reference to the key somewhere a liveness source will find it, then
+ * release it. It is renewed by itself, dies with the process, and can be lost: then `signal` fires and `held` is false.
+ */
+export class Pin {
+  readonly #state: PinState
+
+  constructor(state: PinState) {
+    this.#state = state
+  }
+
+  get key(): BlobKey {
+    return this.#state.key
+  }
+
+  /** Length of the blob in bytes. */
+  get length(): number {
+    return this.#state.length
+  }
+
+  /**
+   * Whether the protection stands: neither released nor lost, and renewed within its TTL. After the process was stopped for
+   * longer than that it is false until a renewal has found the row; look at it once your reference is durable.
+   */
+  get held(): boolean {
+    return this.#state.held
+  }
+
+  /** Fires if the protection is lost before it was released. */
+  get signal(): AbortSignal {
+    return this.#state.signal
+  }
+
+  /** Ends the protection; idempotent, also after the store was closed. The row ends within 50 ms. */
+  async release(): Promise<void> {
+    this.#state.release()
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.release()
+  }
+}

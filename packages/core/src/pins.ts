@@ -1,0 +1,218 @@
+/**
+ * The pins of one store: how often it holds each key, the generation of its row, renewal, loss and release.
+ *
+ * One row in the catalog stands for all pins that this store holds of a key. Every put and pin mints a rising generation
+ * and is counted from before its transaction until its release, so the row ends only when nobody here counts on it, and
+ * a late release, which names the last generation it knew, cannot end the row of a put that came after.
+ */
+import type { CheckedCatalog } from './checked-catalog.js'
+import type { Owner, PinId, PinRow, StageId } from './engine.js'
+import type { BlobKey } from './key.js'
+import { PAGE_SIZE, RELEASE_DELAY_MS, RENEWALS_PER_TTL } from './limits.js'
+import { PinState } from './pin.js'
+
+/** All pins of one key. */
+interface Held {
+  /** Highest generation minted; a release names it. */
+  minted: number
+  /** Highest generation that a transaction confirmed; a renewal names it. */
+  confirmed: number
+  /** Puts and pins whose transaction is under way. */
+  pending: number
+  /** When the last transaction that wrote the row was begun. */
+  renewed: Instant
+  readonly states: Set<PinState>
+}
+
+/** A pin that is being taken; ends in `confirm` or `abandon`. */
+export interface Reservation {
+  readonly key: BlobKey
+  readonly row: PinRow
+  readonly begun: Instant
+}
+
+interface PinsConfig {
+  readonly owner: Owner
+  readonly pinTtlMs: number
+  readonly stageTtlMs: number
+  /** Whether rows expire at all; in the memory of one process they do not. */
+  readonly expires: boolean
+}
+
+/** A moment on both clocks: a suspended machine stops the one, an administrator moves the other. */
+interface Instant {
+  readonly wallMs: number
+  readonly monotonicMs: number
+}
+
+export class Pins {
+  readonly #catalog: CheckedCatalog
+  readonly #config: PinsConfig
+  readonly #held = new Map<BlobKey, Held>()
+  readonly #stages = new Map<StageId, () => void>()
+  #generation = 0
+  #released: PinId[] = []
+  #releaseTimer: NodeJS.Timeout | undefined
+  #renewTimer: NodeJS.Timeout | undefined
+  #flushing: Promise<void> = Promise.resolve()
+
+  constructor(catalog: CheckedCatalog, config: PinsConfig) {
+    this.#catalog = catalog
+    this.#config = config
+  }
+
+  get ttlMs(): number {
+    return this.#config.pinTtlMs
+  }
+
+  /** Counts a pin before the transaction that takes it. */
+  reserve(key: BlobKey): Reservation {
+    let held = this.#held.get(key)
+    if (held === undefined) {
+      held = { minted: 0, confirmed: 0, pending: 0, renewed: instant(), states: new Set() }
+      this.#held.set(key, held)
+    }
+    held.pending++
+    held.minted = ++this.#generation
+    return { key, row: { owner: this.#config.owner, generation: held.minted }, begun: instant() }
+  }
+
+  /** The transaction has written the row. */
+  confirm({ key, row, begun }: Reservation, length: number): PinState {
+    const held = this.#held.get(key) as Held
+    held.pending--
+    held.confirmed = Math.max(held.confirmed, row.generation)
+    held.renewed = begun
+    const isCurrent = () => !this.#config.expires || elapsedMs(held.renewed) < this.#config.pinTtlMs
+    const state = new PinState({ key, length, isCurrent, end: () => this.#release(held, state) })
+    held.states.add(state)
+    this.#keepRenewing()
+    return state
+  }
+
+  /** The transaction wrote no row, or nobody knows whether it did: then the release sees to it. */
+  abandon({ key }: Reservation): void {
+    const held = this.#held.get(key) as Held
+    held.pending--
+    this.#endIfUnused(key, held)
+  }
+
+  /** What this store holds, by count. */
+  list(): { key: BlobKey; count: number }[] {
+    return [...this.#held].flatMap(([key, { states }]) => (states.size > 0 ? [{ key, count: states.size }] : []))
+  }
+
+  /** Keeps a stage alive until the answer is called; `onLost` tells that it has expired. */
+  holdStage(stage: StageId, onLost: () => void): () => void {
+    this.#stages.set(stage, onLost)
+    this.#keepRenewing()
+    return () => this.#stages.delete(stage)
+  }
+
+  /** Renews everything this store holds, in statements of bounded size, and tells the holders of what is lost. */
+  async renew(): Promise<void> {
+    const pins = [...this.#held].flatMap(([key, held]) =>
+      held.states.size > 0 ? [this.#idOf(key, held.confirmed)] : []
+    )
+    const stages = [...this.#stages.keys()]
+    const { pinTtlMs, stageTtlMs } = this.#config
+    for (let i = 0; i < pins.length || i < stages.length; i += PAGE_SIZE) {
+      const batch = { pins: pins.slice(i, i + PAGE_SIZE), stages: stages.slice(i, i + PAGE_SIZE) }
+      const begun = instant()
+      const lost = await this.#catalog.renew({ ...batch, pinTtlMs, stageTtlMs, revive: true })
+      for (const { key } of batch.pins) this.#renewed(key, begun)
+      for (const pin of lost.pins) this.#lose(pin)
+      for (const stage of lost.stages) this.#stages.get(stage)?.()
+    }
+  }
+
+  /** Ends the rows of all pins released so far. Resolves when they are gone. */
+  flush(): Promise<void> {
+    clearTimeout(this.#releaseTimer)
+    this.#releaseTimer = undefined
+    this.#flushing = this.#flushing.catch(forgotten).then(() => this.#flush())
+    return this.#flushing
+  }
+
+  /** Stops all timers and releases everything held. */
+  async close(): Promise<void> {
+    clearInterval(this.#renewTimer)
+    for (const { states } of [...this.#held.values()]) for (const state of [...states]) state.release()
+    await this.flush()
+  }
+
+  #idOf(key: BlobKey, generation: number): PinId {
+    return { key, pin: { owner: this.#config.owner, generation } }
+  }
+
+  #release(held: Held, state: PinState): void {
+    if (held.states.delete(state)) this.#endIfUnused(state.key, held)
+  }
+
+  #endIfUnused(key: BlobKey, held: Held): void {
+    if (held.pending > 0 || held.states.size > 0) return
+    // A key lost and taken anew has another Held by now, with rows of its own.
+    if (this.#held.get(key) === held) this.#held.delete(key)
+    this.#released.push(this.#idOf(key, held.minted))
+    this.#releaseTimer ??= setTimeout(() => {
+      // The rows expire by themselves if this fails; a release has no other consequence to report.
+      this.flush().catch(forgotten)
+    }, RELEASE_DELAY_MS)
+  }
+
+  async #flush(): Promise<void> {
+    const released = this.#released
+    if (released.length === 0) return
+    this.#released = []
+    const last = new Map<BlobKey, PinId>()
+    for (const pin of released) last.set(pin.key, pin)
+    const pins = [...last.values()]
+    try {
+      for (let i = 0; i < pins.length; i += PAGE_SIZE) await this.#catalog.release(pins.slice(i, i + PAGE_SIZE))
+    } catch (error) {
+      this.#released.unshift(...pins)
+      throw error
+    }
+  }
+
+  #renewed(key: BlobKey, begun: Instant): void {
+    const held = this.#held.get(key)
+    if (held !== undefined && held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun
+  }
+
+  /** A renewal found no row. Whoever confirmed a later generation meanwhile has a row of its own. */
+  #lose({ key, pin }: PinId): void {
+    const held = this.#held.get(key)
+    if (held === undefined || held.confirmed > pin.generation) return
+    for (const state of [...held.states]) state.lose()
+    held.states.clear()
+    this.#endIfUnused(key, held)
+  }
+
+  #keepRenewing(): void {
+    const { pinTtlMs, stageTtlMs } = this.#config
+    this.#renewTimer ??= setInterval(
+      () => {
+        if (this.list().length === 0 && this.#stages.size === 0) {
+          clearInterval(this.#renewTimer)
+          this.#renewTimer = undefined
+          return
+        }
+        // The next tick tries again: RENEWALS_PER_TTL leaves room for two failures.
+        this.renew().catch(forgotten)
+      },
+      Math.max(1, Math.floor(Math.min(pinTtlMs, stageTtlMs) / RENEWALS_PER_TTL))
+    ).unref()
+  }
+}
+
+function instant(): Instant {
+  return { wallMs: Date.now(), monotonicMs: performance.now() }
+}
+
+function elapsedMs(since: Instant): number {
+  return Math.max(Date.now() - since.wallMs, performance.now() - since.monotonicMs)
+}
+
+/** For work that is tried again by itself, or whose caller was told. */
+function forgotten(): void {}

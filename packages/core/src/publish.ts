@@ -1,0 +1,119 @@
+/**
+ * Publishing: one catalog transaction in which the entry appears or is found, is pinned, and any sweep that was about to
+ * take it is told off. An entry that is found is looked at before it is trusted, and healed if it is evidently broken.
+ */
+import type { Entry, Place, PublishedBytes, PublishOutcome } from './engine.js'
+import { PutError } from './errors.js'
+import type { BlobKey } from './key.js'
+import type { PinState } from './pin.js'
+import type { Pins, Reservation } from './pins.js'
+import type { Pool } from './pool.js'
+
+/** Healing loses against others who heal the same entry; each loss means that one of them succeeded. */
+const HEAL_ATTEMPTS = 8
+
+export interface Published {
+  readonly outcome: 'created' | 'existed' | 'healed'
+  readonly entry: Entry
+  readonly pin: PinState | undefined
+}
+
+interface Content {
+  readonly key: BlobKey
+  readonly length: number
+  readonly bytes: PublishedBytes
+  readonly pin: boolean
+}
+
+export class Publisher {
+  readonly #pool: Pool
+  readonly #pins: Pins
+
+  constructor(pool: Pool, pins: Pins) {
+    this.#pool = pool
+    this.#pins = pins
+  }
+
+  /**
+   * Makes the entry, or finds one whose bytes are there. `undefined`: the publication brought no bytes, and there is no
+   * entry, or a broken one that only bytes can heal.
+   * @throws PutError (`ERR_BLOB_STAGE_LOST`) when the stage has expired.
+   */
+  async publish(content: Content): Promise<Published | undefined> {
+    let healing: Place | undefined
+    for (let attempt = 0; attempt < HEAL_ATTEMPTS; attempt++) {
+      const published = await this.#attempt(content, healing)
+      if (published?.outcome !== 'existed') return published
+      healing = await this.#brokenPlace(published.entry, content.length).catch(error => {
+        published.pin?.release()
+        throw error
+      })
+      if (healing === undefined) return published
+      published.pin?.release()
+      if (content.bytes.kind === 'none') return undefined
+    }
+    throw new PutError('ERR_BLOB_STAGE_LOST', 'the entry kept breaking while it was being healed; run verify', {
+      key: content.key
+    })
+  }
+
+  /** Pins an entry that exists. */
+  async pin(key: BlobKey): Promise<PinState | undefined> {
+    const reservation = this.#pins.reserve(key)
+    try {
+      const entry = await this.#pool.catalog.pin({ key, pin: reservation.row, ttlMs: this.#pins.ttlMs })
+      if (entry !== undefined) return this.#pins.confirm(reservation, entry.length)
+    } catch (error) {
+      this.#pins.abandon(reservation)
+      throw error
+    }
+    this.#pins.abandon(reservation)
+    return undefined
+  }
+
+  async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
+    const reservation = content.pin ? this.#pins.reserve(content.key) : undefined
+    const outcome = await this.#send(content, healing, reservation)
+    if (!('entry' in outcome)) {
+      if (reservation !== undefined) this.#pins.abandon(reservation)
+      if (outcome.outcome === 'absent') return undefined
+      throw stageLost(content.key)
+    }
+    const pin = reservation && this.#pins.confirm(reservation, content.length)
+    return { outcome: outcome.outcome, entry: outcome.entry, pin }
+  }
+
+  async #send(
+    content: Content,
+    healing: Place | undefined,
+    reservation: Reservation | undefined
+  ): Promise<PublishOutcome> {
+    const { key, length, bytes } = content
+    try {
+      return await this.#pool.catalog.publish({
+        key,
+        length,
+        bytes,
+        trashDelayMs: this.#pool.trashDelayMs,
+        ...(reservation && { pin: { row: reservation.row, ttlMs: this.#pins.ttlMs } }),
+        ...(healing && { healing })
+      })
+    } catch (error) {
+      if (reservation !== undefined) this.#pins.abandon(reservation)
+      throw error
+    }
+  }
+
+  /** Where the entry's bytes lie, if a look without reading them shows that they cannot be right. */
+  async #brokenPlace(entry: Entry, length: number): Promise<Place | undefined> {
+    const { place } = entry
+    if (entry.length !== length) return place
+    const held = place.tier === 'kv' ? place.length : await this.#pool.bodies.length(place.locator, entry.key)
+    return held === length ? undefined : place
+  }
+}
+
+export function stageLost(key?: BlobKey): PutError {
+  const message = 'the put was silent for longer than its stage may live, and was given up; put the content again'
+  return new PutError('ERR_BLOB_STAGE_LOST', message, { key })
+}

@@ -1,0 +1,165 @@
+/** Everything that ends in a pin: `put`, `writer` and `pin`, with the bounds around them. */
+import type { OperationTrace } from './channels.js'
+import type { StoreConfig } from './config.js'
+import { type BlobContent, contentOf } from './content.js'
+import type { PoolRecord } from './engine.js'
+import { PutError } from './errors.js'
+import type { BlobKey } from './key.js'
+import type { Lifecycle } from './lifecycle.js'
+import type { Pin, PinState } from './pin.js'
+import { assertAcceptable, putContent } from './put.js'
+import {
+  assertUnpinnedAllowed,
+  type PutOptions,
+  type PutReceipt,
+  type PutRequest,
+  putRequestOf
+} from './put-options.js'
+import { type PutParts, PutSession, type Stored } from './put-session.js'
+import { Receipts } from './receipt.js'
+import { BlobWriter } from './writer.js'
+
+interface PuttingParts extends PutParts {
+  readonly config: StoreConfig
+  readonly lifecycle: Lifecycle
+  /** Told after each put that made a stage or an entry, so that maintenance comes by some time. */
+  readonly onPut: () => void
+}
+
+export class Putting {
+  readonly #parts: PuttingParts
+  readonly #receipts: Receipts
+  #streams = 0
+  #warned = false
+
+  constructor(parts: PuttingParts) {
+    this.#parts = parts
+    this.#receipts = new Receipts(state => this.#forgotten(state))
+  }
+
+  async put(given: BlobContent, options: PutOptions | undefined, trace: OperationTrace): Promise<PutReceipt> {
+    const request = this.#request(options)
+    const content = contentOf(given)
+    if (content.kind === 'bytes') assertAcceptable(this.#parts, request, content.bytes.length)
+    // Small bytes are copied in this very turn; what follows may wait.
+    const own =
+      content.kind === 'bytes' && content.bytes.length <= this.#parts.dispatch.threshold
+        ? copyOf(content.bytes)
+        : content
+    const endStream = own.kind === 'stream' ? this.#beginStream() : undefined
+    try {
+      await this.#ready(request)
+      const length = own.kind === 'stream' ? (request.length ?? own.length) : own.bytes.length
+      const stored = await putContent(this.#parts, withLength(request, length), own, this.#parts.lifecycle.closing)
+      Object.assign(trace, { key: stored.key, length: stored.length, tier: stored.entry.place.tier })
+      return this.#receipt(stored)
+    } finally {
+      endStream?.()
+    }
+  }
+
+  writer(options: PutOptions | undefined): BlobWriter {
+    const request = this.#request(options)
+    const { lifecycle } = this.#parts
+    lifecycle.assertOpen()
+    const ends = [this.#beginStream(), lifecycle.begin()]
+    const session = new PutSession(this.#parts, request)
+    session.begin()
+    const sink = {
+      write: (chunk: Uint8Array) => session.write(chunk),
+      commit: async () => this.#receipt(await session.commit()),
+      discard: () => session.discard()
+    }
+    return new BlobWriter({
+      open: this.#ready(request).then(() => sink),
+      signals: [request.signal, lifecycle.closing],
+      onEnd: () => {
+        for (const end of ends.splice(0)) end()
+      }
+    })
+  }
+
+  async pin(key: BlobKey): Promise<Pin | undefined> {
+    if (!(await this.#parts.pool.exists())) return undefined
+    await this.#parts.pool.establish()
+    const state = await this.#parts.publisher.pin(key)
+    return state && this.#receipts.pin(state)
+  }
+
+  #request(options: PutOptions | undefined): PutRequest {
+    const { config } = this.#parts
+    return putRequestOf(options, { algorithm: config.algorithm, maxLength: config.maxLength })
+  }
+
+  async #ready(request: PutRequest): Promise<void> {
+    const { pool } = this.#parts
+    await pool.establish()
+    if (request.pin) return
+    const record = (await pool.record()) as PoolRecord
+    assertUnpinnedAllowed(pool.catalog.form, record.windowDelayMs)
+  }
+
+  /** Takes one of the places for content whose end is in somebody else's hands. */
+  #beginStream(): () => void {
+    const { putsMax } = this.#parts.config
+    if (this.#streams >= putsMax) {
+      throw new PutError(
+        'ERR_BLOB_TOO_MANY_PUTS',
+        `${putsMax} streams are being put already; wait for some, or raise putsMax`
+      )
+    }
+    this.#streams++
+    let ended = false
+    return () => {
+      if (!ended) this.#streams--
+      ended = true
+    }
+  }
+
+  #receipt({ key, length, outcome, pin }: Stored): PutReceipt {
+    this.#parts.onPut()
+    return this.#receipts.receipt(key, length, outcome !== 'existed', pin)
+  }
+
+  /**
+   * A holder is gone without having released. On a durable pool the key then counts as just put, so that a full window
+   * delay protects it; a pool in memory has no window, so the pin stays until the store closes.
+   */
+  #forgotten(state: PinState): void {
+    const { pool, publisher, lifecycle } = this.#parts
+    if (lifecycle.closing.aborted) return
+    if (pool.catalog.form === 'inline') {
+      this.#warn()
+      return
+    }
+    publisher
+      .pin(state.key)
+      .then(fresh => {
+        fresh?.release()
+        state.release()
+      })
+      .catch(stillPinned)
+  }
+
+  #warn(): void {
+    if (this.#warned) return
+    this.#warned = true
+    process.emitWarning(
+      'a put receipt was garbage collected without being released; its key stays pinned until the store closes',
+      {
+        code: 'ALKBLOBS_UNRELEASED_PIN'
+      }
+    )
+  }
+}
+
+function copyOf(bytes: Uint8Array): { kind: 'bytes'; bytes: Uint8Array } {
+  return { kind: 'bytes', bytes: Buffer.from(bytes) }
+}
+
+function withLength(request: PutRequest, length: number | undefined): PutRequest {
+  return { ...request, length }
+}
+
+/** The catalog could not be reached; the pin stays and is renewed, which is the safe direction. */
+function stillPinned(): void {}

@@ -1,0 +1,135 @@
+/**
+ * One pass over the bytes of an entry: lazy, verified where it covers the whole, and indifferent to where the bytes lie.
+ *
+ * A whole pass hashes as it goes and withholds its last chunk until the hash agrees, so it never ends as if complete
+ * when it is not. When a body is gone the catalog is asked again: the entry may have moved (then the pass goes on where
+ * it was, the content being the same), may have been removed, or may be damaged.
+ */
+import type { CheckedReader } from './checked-bodies.js'
+import type { Derivation, Hasher } from './derive.js'
+import type { Entry, Place } from './engine.js'
+import { BlobRemovedError, CorruptBlobError, EngineError } from './errors.js'
+import { WINDOW_LENGTH } from './limits.js'
+import type { Pool } from './pool.js'
+import type { Range } from './range.js'
+
+/** An entry as it was found, with its body where that is inline. */
+export interface FoundEntry {
+  readonly entry: Entry
+  readonly body?: Uint8Array | undefined
+}
+
+export interface ReadingParts {
+  readonly pool: Pool
+  readonly derivation: Derivation
+  readonly found: FoundEntry
+  readonly range: Range
+  readonly verify: boolean
+}
+
+export class Reading {
+  readonly #pool: Pool
+  readonly #range: Range
+  readonly #hasher: Hasher | undefined
+  #found: FoundEntry
+  #reader: CheckedReader | undefined
+  #offset: number
+  #done = false
+
+  constructor({ pool, derivation, found, range, verify }: ReadingParts) {
+    this.#pool = pool
+    this.#found = found
+    this.#range = range
+    this.#offset = range.start
+    const whole = range.start === 0 && range.end === found.entry.length
+    this.#hasher = whole && verify ? derivation.hasher() : undefined
+  }
+
+  /** The next chunk, in a buffer that is the caller's; `undefined` at the end. */
+  async next(): Promise<Uint8Array | undefined> {
+    if (this.#done) return undefined
+    if (this.#offset === this.#range.end) {
+      this.#verified()
+      return undefined
+    }
+    const chunk = await this.#chunk()
+    this.#offset += chunk.length
+    this.#hasher?.update(chunk)
+    if (this.#offset === this.#range.end) {
+      this.#verified()
+      await this.close()
+    }
+    return chunk
+  }
+
+  /** Frees what is open; idempotent. */
+  async close(): Promise<void> {
+    const reader = this.#reader
+    this.#reader = undefined
+    await reader?.close()
+  }
+
+  async #chunk(): Promise<Uint8Array> {
+    for (;;) {
+      const { entry, body } = this.#found
+      if (body !== undefined) return this.#inlineChunk(body)
+      const gone = this.#foundGone.bind(this)
+      const chunk = await this.#bodyChunk(entry.place).catch(gone)
+      if (chunk !== undefined) return this.#fitting(chunk)
+    }
+  }
+
+  #inlineChunk(body: Uint8Array): Uint8Array {
+    const { entry } = this.#found
+    if (body.length !== entry.length) throw this.#short(body.length)
+    return Uint8Array.prototype.slice.call(body, this.#offset, Math.min(this.#offset + WINDOW_LENGTH, this.#range.end))
+  }
+
+  async #bodyChunk(place: Place): Promise<Uint8Array> {
+    if (place.tier === 'kv')
+      throw new CorruptBlobError(this.#found.entry.key, 'its record promises an inline body that is not there')
+    const range = { start: this.#offset, end: this.#range.end }
+    this.#reader ??= this.#pool.bodies.read(place.locator, range, this.#found.entry.key)
+    const chunk = await this.#reader.next()
+    if (chunk === undefined) throw this.#short(this.#offset)
+    return chunk
+  }
+
+  /** After a body was gone: goes on at the entry's new place, or says what became of it. */
+  async #foundGone(error: unknown): Promise<undefined> {
+    await this.close()
+    if (!(error instanceof EngineError) || error.kind !== 'gone') throw error
+    const { entry } = this.#found
+    const now = await this.#pool.catalog.read(entry.key)
+    if (now === undefined) throw new BlobRemovedError(entry.key)
+    if (samePlace(now.entry.place, entry.place)) {
+      throw new CorruptBlobError(entry.key, 'its body is missing from the medium', error)
+    }
+    if (now.entry.length !== entry.length) throw this.#short(now.entry.length)
+    this.#found = now
+  }
+
+  #fitting(chunk: Uint8Array): Uint8Array {
+    const wanted = this.#range.end - this.#offset
+    if (chunk.length <= wanted) return chunk
+    throw new EngineError('large tier', 'read', 'corrupt', 'it broke its contract (BODY-READ-1: more than the range)', {
+      key: this.#found.entry.key
+    })
+  }
+
+  #verified(): void {
+    this.#done = true
+    const { key } = this.#found.entry
+    const actual = this.#hasher?.key() ?? key
+    if (actual !== key) throw new CorruptBlobError(key, 'the stored bytes are not those of the key')
+  }
+
+  #short(held: number): CorruptBlobError {
+    const { key, length } = this.#found.entry
+    return new CorruptBlobError(key, `its record claims ${length} bytes, the medium holds ${held}`)
+  }
+}
+
+function samePlace(a: Place, b: Place): boolean {
+  return a.tier === 'kv' ? b.tier === 'kv' : b.tier === 'large' && a.locator === b.locator
+}

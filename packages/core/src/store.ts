@@ -1,0 +1,299 @@
+/** The facade: checks what a caller passes, once, and hands it to the room that does the work. */
+import { randomBytes } from 'node:crypto'
+import { iterable, optionsObject } from './arguments.js'
+import { type Operation, type OperationTrace, traced } from './channels.js'
+import { Collecting } from './collecting.js'
+import { type StoreConfig, type StoreMode, windowDelayOf } from './config.js'
+import type { BlobContent } from './content.js'
+import type { DeleteOutcome } from './delete.js'
+import { type Derivation, derivationOf } from './derive.js'
+import type { Dispatch } from './dispatch.js'
+import type { CatalogUsage, Durability, Entry, Owner, TierUsage } from './engine.js'
+import type { EngineCalls } from './engine-calls.js'
+import { type Algorithm, type BlobKey, parseKey } from './key.js'
+import { Lifecycle } from './lifecycle.js'
+import { KEY_BATCH, PAGE_SIZE } from './limits.js'
+import type { MaintainOptions, MaintenanceReport } from './maintain.js'
+import type { Pin } from './pin.js'
+import { Pins } from './pins.js'
+import type { Pool } from './pool.js'
+import { Publisher } from './publish.js'
+import type { PutOptions, PutReceipt } from './put-options.js'
+import { Putting } from './putting.js'
+import {
+  type GetOptions,
+  getOptionsOf,
+  type ListOptions,
+  maintainOptionsOf,
+  type SignalOption,
+  signalOf,
+  sweepOptionsOf,
+  verifyOptionsOf
+} from './store-options.js'
+import { StoredBlob } from './stored-blob.js'
+import type { LivenessSource, Protection } from './sweep/liveness.js'
+import type { SweepOptions, SweepReport } from './sweep/report.js'
+import type { VerifyOptions, VerifyReport } from './verify.js'
+import type { Why } from './why.js'
+import type { BlobWriter } from './writer.js'
+
+interface StoreParts {
+  readonly config: StoreConfig
+  readonly pool: Pool
+  readonly dispatch: Dispatch
+  readonly calls: readonly EngineCalls[]
+}
+
+/** What is known of a blob without reading it. */
+export interface BlobStat {
+  readonly key: BlobKey
+  readonly length: number
+  readonly algorithm: Algorithm
+  readonly tier: 'kv' | 'large'
+}
+
+export interface StoreUsage extends TierUsage {
+  readonly perTier: Pick<CatalogUsage, 'kv' | 'large'>
+  readonly pins: number
+  readonly window: number
+  readonly stages: number
+  readonly trash: number
+}
+
+/** An open pool. Made by `openStore`; every method rejects with `ERR_BLOB_STORE_CLOSED` after `close`. */
+export class Store {
+  readonly mode: StoreMode
+  /** Longest length in bytes that goes to the kv tier, inclusive. */
+  readonly threshold: number
+  /** What a resolved put survives: that of the weakest tier. */
+  readonly durability: Durability
+  readonly algorithm: Algorithm
+  /** Whether one sweep stages and removes (`inline`), or a later one removes (`durable`). */
+  readonly form: 'inline' | 'durable'
+  readonly #config: StoreConfig
+  readonly #pool: Pool
+  readonly #calls: readonly EngineCalls[]
+  readonly #derivation: Derivation
+  readonly #lifecycle = new Lifecycle()
+  readonly #pins: Pins
+  readonly #putting: Putting
+  readonly #collecting: Collecting
+
+  /** @internal */
+  constructor({ config, pool, dispatch, calls }: StoreParts) {
+    this.mode = dispatch.mode
+    this.threshold = dispatch.threshold
+    this.durability = pool.durability
+    this.algorithm = config.algorithm
+    this.form = pool.catalog.form
+    this.#config = config
+    this.#pool = pool
+    this.#calls = calls
+    this.#derivation = derivationOf(config.algorithm)
+    const owner = `${config.instanceId}.${randomBytes(8).toString('hex')}` as Owner
+    const { pinTtlMs, stageTtlMs } = config
+    this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, expires: this.form === 'durable' })
+    const shared = { config, pool, pins: this.#pins, derivation: this.#derivation, lifecycle: this.#lifecycle }
+    this.#collecting = new Collecting({ ...shared, owner })
+    this.#putting = new Putting({
+      ...shared,
+      dispatch,
+      stageTtlMs,
+      publisher: new Publisher(pool, this.#pins),
+      onPut: () => this.#collecting.scheduleMaintenance(() => this.maintain())
+    })
+  }
+
+  /**
+   * Stores content and answers its key, pinned until the receipt is released. The same content twice is one entry.
+   * @throws InvalidContentError, BlobTooLargeError, LengthMismatchError, KeyMismatchError, PutError, EngineError, the
+   * signal's own reason, or what the producer threw; nothing is kept then.
+   */
+  put(content: BlobContent, options?: PutOptions): Promise<PutReceipt> {
+    return this.#traced('put', trace => this.#putting.put(content, options, trace))
+  }
+
+  /** The push form of `put`. `await using` discards what was not committed. */
+  writer(options?: PutOptions): BlobWriter {
+    return this.#putting.writer(options)
+  }
+
+  /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
+  get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
+    return this.#traced('get', async trace => {
+      const { signal, verify } = getOptionsOf(options, this.#config.verify)
+      const parsed = this.#key(key)
+      await this.#pool.ready()
+      const found = await this.#pool.catalog.read(parsed, signal)
+      trace.key = parsed
+      if (found === undefined) return undefined
+      trace.length = found.entry.length
+      trace.tier = found.entry.place.tier
+      return new StoredBlob({
+        pool: this.#pool,
+        derivation: this.#derivation,
+        found,
+        verify,
+        signal,
+        lifecycle: this.#lifecycle
+      })
+    })
+  }
+
+  /** Length, algorithm and tier, without reading content; `undefined` if there is no such blob. */
+  async stat(key: string, options?: SignalOption): Promise<BlobStat | undefined> {
+    const [entry] = await this.#find([key], options)
+    return entry && { key: entry.key, length: entry.length, algorithm: this.algorithm, tier: entry.place.tier }
+  }
+
+  async has(key: string, options?: SignalOption): Promise<boolean> {
+    const [entry] = await this.#find([key], options)
+    return entry !== undefined
+  }
+
+  /** Which of these keys have an entry. */
+  async hasMany(keys: Iterable<string>, options?: SignalOption): Promise<Map<BlobKey, boolean>> {
+    const parsed = this.#keys(keys)
+    const entries = await this.#find(parsed, options)
+    return new Map(parsed.map((key, i) => [key, entries[i] !== undefined]))
+  }
+
+  /** Every blob in order of its key, from after `after`. Complete for all that exist throughout. */
+  async *list(options?: ListOptions): AsyncGenerator<{ key: BlobKey; length: number }, void> {
+    const { after } = optionsObject('options', options)
+    let cursor = after === undefined ? undefined : this.#key(after)
+    const signal = signalOf(options)
+    for (;;) {
+      signal?.throwIfAborted()
+      const from = cursor
+      const page = await this.#run(async () => {
+        await this.#pool.ready()
+        return this.#pool.catalog.list(from, PAGE_SIZE, signal)
+      })
+      for (const { key, length } of page) yield { key, length }
+      if (page.length < PAGE_SIZE) return
+      cursor = page.at(-1)?.key
+    }
+  }
+
+  /**
+   * Removes one blob, unless something protects it. Answers whether this call removed it.
+   * @throws GcRefusedError (`ERR_BLOB_GC_REFUSED`) when it is pinned, live, or a source cannot say.
+   */
+  delete(key: string, options?: SignalOption): Promise<boolean> {
+    return this.#traced('delete', async trace => {
+      const parsed = this.#key(key)
+      trace.key = parsed
+      return this.#collecting.delete(parsed, signalOf(options))
+    })
+  }
+
+  /** Removes many, each by its own arbitration, and says what became of each. */
+  deleteMany(keys: Iterable<string>, options?: SignalOption): Promise<Map<BlobKey, DeleteOutcome>> {
+    return this.#traced('delete', async () => this.#collecting.deleteMany(this.#keys(keys), signalOf(options)))
+  }
+
+  /** Protects an entry that exists; `undefined` if there is none. */
+  pin(key: string, options?: SignalOption): Promise<Pin | undefined> {
+    return this.#traced('pin', async trace => {
+      const parsed = this.#key(key)
+      trace.key = parsed
+      signalOf(options)
+      return this.#putting.pin(parsed)
+    })
+  }
+
+  /** What this store holds pinned, by count. */
+  pins(): readonly { readonly key: BlobKey; readonly count: number }[] {
+    this.#lifecycle.assertOpen()
+    return this.#pins.list()
+  }
+
+  /** Registers a source that says which keys are still referenced, until it is removed. */
+  protect(source: LivenessSource): Protection {
+    this.#lifecycle.assertOpen()
+    return this.#collecting.protect(source)
+  }
+
+  /** One garbage collection; what it did, and why it stopped early if it did, is in the report. */
+  sweep(options?: SweepOptions): Promise<SweepReport> {
+    return this.#traced('sweep', async () => this.#collecting.sweep(sweepOptionsOf(options)))
+  }
+
+  /** Reclaims what dead processes left: expired pins and stages, and trash. Needs no liveness source. */
+  maintain(options?: MaintainOptions): Promise<MaintenanceReport> {
+    return this.#traced('maintain', async () => this.#collecting.maintain(maintainOptionsOf(options)))
+  }
+
+  /** Reads everything back and reports what is damaged, missing or unknown. */
+  verify(options?: VerifyOptions): Promise<VerifyReport> {
+    return this.#traced('verify', async () => this.#collecting.verify(verifyOptionsOf(options)))
+  }
+
+  /** How much there is: entries and bytes, in all and by tier. */
+  usage(): Promise<StoreUsage> {
+    return this.#run(async () => {
+      await this.#pool.ready()
+      const { kv, large, ...rows } = await this.#pool.catalog.usage()
+      return { entries: kv.entries + large.entries, bytes: kv.bytes + large.bytes, perTier: { kv, large }, ...rows }
+    })
+  }
+
+  /** What protects a key, and what a sweep would do with it now. */
+  why(key: string): Promise<Why> {
+    return this.#run(async () => this.#collecting.why(this.#key(key)))
+  }
+
+  /** Changes the pool's settings, for every process that uses it. */
+  configure(settings: { readonly windowDelayMs: number }): Promise<void> {
+    return this.#run(async () => {
+      const { windowDelayMs } = optionsObject('settings', settings)
+      if (windowDelayMs !== undefined) await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))
+    })
+  }
+
+  /** Interrupts what waits for user code, lets engine calls finish, releases every pin and frees everything. Idempotent. */
+  close(): Promise<void> {
+    this.#collecting.close()
+    return this.#lifecycle.close(this.#config.drainMs, async () => {
+      // Pins that cannot be released now expire by themselves; the media are closed in any case.
+      await this.#pins.close().catch(expireByThemselves)
+      for (const calls of this.#calls) await calls.close()
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close()
+  }
+
+  #run<T>(operation: () => Promise<T>): Promise<T> {
+    return this.#lifecycle.run(operation)
+  }
+
+  #traced<T>(operation: Operation, run: (trace: OperationTrace) => Promise<T>): Promise<T> {
+    return this.#run(() => traced(operation, this.durability, run))
+  }
+
+  #key(key: string): BlobKey {
+    return parseKey(key, this.algorithm)
+  }
+
+  #keys(keys: Iterable<string>): BlobKey[] {
+    return [...new Set(Array.from(iterable('keys', keys), key => this.#key(key)))]
+  }
+
+  #find(keys: readonly string[], options: SignalOption | undefined): Promise<(Entry | undefined)[]> {
+    return this.#run(async () => {
+      const signal = signalOf(options)
+      const parsed = keys.map(key => this.#key(key))
+      await this.#pool.ready()
+      const found: (Entry | undefined)[] = []
+      for (let i = 0; i < parsed.length; i += KEY_BATCH) {
+        found.push(...(await this.#pool.catalog.find(parsed.slice(i, i + KEY_BATCH), signal)))
+      }
+      return found
+    })
+  }
+}
+
+function expireByThemselves(): void {}

@@ -1,0 +1,165 @@
+/** What `get` returns: a blob shaped like the web's `Blob`, read lazily from wherever it lies. */
+
+import { Interrupt } from './interrupt.js'
+import type { BlobKey } from './key.js'
+import type { Lifecycle } from './lifecycle.js'
+import { clampRange, type Range } from './range.js'
+import { Reading, type ReadingParts } from './reading.js'
+
+/** What all slices of one `get` share. */
+export interface BlobParts extends Omit<ReadingParts, 'range'> {
+  readonly lifecycle: Lifecycle
+  readonly signal: AbortSignal | undefined
+}
+
+/** Stored bytes, or a part of them. Nothing is opened until they are read; every read returns fresh buffers. */
+export class StoredBlob {
+  readonly #parts: BlobParts
+  readonly #range: Range
+
+  constructor(parts: BlobParts, range: Range = { start: 0, end: parts.found.entry.length }) {
+    this.#parts = parts
+    this.#range = range
+  }
+
+  /** The key of the whole blob, also for a slice of it. */
+  get key(): BlobKey {
+    return this.#parts.found.entry.key
+  }
+
+  /** Bytes in this blob or slice. */
+  get size(): number {
+    return this.#range.end - this.#range.start
+  }
+
+  /**
+   * A part of this blob, by the arithmetic of `Blob.slice`. Parts are not verified against the key.
+   * @throws TypeError for a bound that is no number, RangeError for NaN and fractions.
+   */
+  slice(start?: number, end?: number): StoredBlob {
+    const part = clampRange(this.size, start, end)
+    const offset = this.#range.start
+    return new StoredBlob(this.#parts, { start: offset + part.start, end: offset + part.end })
+  }
+
+  /** All bytes at once, verified before this resolves. The array is the caller's. */
+  async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    const pass = this.#pass()
+    const whole = new Uint8Array(this.size)
+    let offset = 0
+    for await (const chunk of pass) {
+      whole.set(chunk, offset)
+      offset += chunk.length
+    }
+    return whole
+  }
+
+  async arrayBuffer(): Promise<ArrayBuffer> {
+    return (await this.bytes()).buffer
+  }
+
+  /** The bytes as UTF-8; malformed sequences become U+FFFD, as with `Blob.text`. */
+  async text(): Promise<string> {
+    return new TextDecoder().decode(await this.bytes())
+  }
+
+  /** A byte stream that reads as it is consumed; cancelling it frees the medium at once. */
+  stream(): ReadableStream<Uint8Array> {
+    const pass = this.#pass()
+    return new ReadableStream({
+      type: 'bytes',
+      async pull(controller) {
+        const step = await pass.next()
+        if (step.done !== true) return controller.enqueue(transferable(step.value))
+        controller.close()
+        controller.byobRequest?.respond(0)
+      },
+      async cancel() {
+        await pass.return()
+      }
+    })
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Uint8Array> {
+    return this.#pass()
+  }
+
+  #pass(): Pass {
+    return new Pass(this.#parts, this.#range)
+  }
+}
+
+/** A stream takes the buffer behind a chunk with it, so a chunk that shares its buffer goes as a copy. */
+function transferable(chunk: Uint8Array): Uint8Array<ArrayBuffer> {
+  const sole = chunk.byteLength === chunk.buffer.byteLength && chunk.buffer instanceof ArrayBuffer
+  return sole ? (chunk as Uint8Array<ArrayBuffer>) : new Uint8Array(chunk)
+}
+
+/** One reading with everything around it: the store's life, the caller's signal, and an end however it ends. */
+class Pass implements AsyncIterableIterator<Uint8Array> {
+  readonly #parts: BlobParts
+  readonly #reading: Reading
+  #interrupt: Interrupt | undefined
+  #end: (() => void) | undefined
+  #failure: { readonly cause: unknown } | undefined
+  #over = false
+
+  constructor(parts: BlobParts, range: Range) {
+    this.#parts = parts
+    this.#reading = new Reading({ ...parts, range })
+  }
+
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    if (this.#failure !== undefined) throw this.#failure.cause
+    if (this.#over) return { done: true, value: undefined }
+    try {
+      this.#begin()
+      const chunk = await this.#reading.next()
+      this.#interrupt?.throwIfFired()
+      if (chunk !== undefined) return { done: false, value: chunk }
+    } catch (error) {
+      this.#failure = { cause: error }
+      await this.#finish()
+      throw error
+    }
+    await this.#finish()
+    return { done: true, value: undefined }
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    await this.#finish()
+    return { done: true, value: undefined }
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** At the first step: from here on the store waits for this pass when it closes, or ends it. */
+  #begin(): void {
+    if (this.#end !== undefined) return
+    const { lifecycle, signal } = this.#parts
+    lifecycle.assertOpen()
+    signal?.throwIfAborted()
+    this.#end = lifecycle.begin()
+    this.#interrupt = new Interrupt(signal, lifecycle.closing)
+    this.#interrupt.onFire(reason => {
+      this.#failure ??= { cause: reason }
+      this.#finish().catch(reportedByNext)
+    })
+  }
+
+  async #finish(): Promise<void> {
+    if (this.#over) return
+    this.#over = true
+    this.#interrupt?.dispose()
+    try {
+      await this.#reading.close()
+    } finally {
+      this.#end?.()
+    }
+  }
+}
+
+/** A medium that fails to close while a consumer is away; the consumer's next step rejects with the interrupt's reason. */
+function reportedByNext(): void {}

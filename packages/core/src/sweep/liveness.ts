@@ -1,0 +1,211 @@
+/**
+ * Liveness sources: the embedding application's word on which keys it still references. A source that fails, hangs or
+ * says something that is no key ends the sweep, since not knowing must never look like not referenced.
+ */
+import { InvalidArgumentError } from '../errors.js'
+import { Interrupt } from '../interrupt.js'
+import { type Algorithm, type BlobKey, parseKey } from '../key.js'
+import { PAGE_SIZE, SOURCE_TIMEOUT_MS } from '../limits.js'
+import { KeySet } from './key-set.js'
+import { SweepStop } from './report.js'
+
+type Keys = Iterable<string> | AsyncIterable<string>
+
+interface NamedSource {
+  readonly name: string
+  /** Longest silence before the source counts as failed, in milliseconds. Default 10 minutes. */
+  readonly timeoutMs?: number
+}
+
+/** Enumerates every live key; absent and repeated keys are harmless. */
+export interface EnumeratingSource extends NamedSource {
+  live(signal: AbortSignal): Keys | Promise<Keys>
+}
+
+/** Answers, for a batch of candidates, which of them are live. */
+export interface AnsweringSource extends NamedSource {
+  isLive(keys: readonly BlobKey[], signal: AbortSignal): Keys | Promise<Keys>
+}
+
+export type LivenessSource = EnumeratingSource | AnsweringSource
+
+/** A source in force until it is removed. */
+export interface Protection {
+  readonly name: string
+  /** Takes the source out again; idempotent. */
+  remove(): void
+}
+
+/** @throws InvalidArgumentError for anything that is no source. */
+export function assertSource(source: LivenessSource): void {
+  if (typeof source !== 'object' || source === null) throw new InvalidArgumentError('source', 'a liveness source')
+  if (typeof source.name !== 'string' || source.name === '') throw new InvalidArgumentError('source.name', 'a name')
+  const live = 'live' in source && typeof source.live === 'function'
+  const isLive = 'isLive' in source && typeof source.isLive === 'function'
+  if (live === isLive)
+    throw new InvalidArgumentError('source', 'an object with either live(signal) or isLive(keys, signal)')
+  const { timeoutMs } = source
+  if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
+    throw new InvalidArgumentError('source.timeoutMs', 'a positive whole number of milliseconds')
+  }
+}
+
+/** The sources as one sweep, delete or `why` asks them: enumerated at most once, then questioned in batches. */
+export class LivenessView {
+  readonly #sources: readonly LivenessSource[]
+  readonly #algorithm: Algorithm
+  readonly #signals: readonly AbortSignal[]
+  #enumerated: KeySet | undefined
+  #loadFailure: unknown
+
+  constructor(sources: Iterable<LivenessSource>, algorithm: Algorithm, signals: readonly (AbortSignal | undefined)[]) {
+    this.#sources = [...sources]
+    this.#algorithm = algorithm
+    this.#signals = signals.filter(signal => signal !== undefined)
+  }
+
+  /** Reads every enumerating source. `load` takes the keys away in batches; without one they are kept here, compactly. */
+  async enumerate(load?: (keys: readonly BlobKey[]) => Promise<void>): Promise<void> {
+    const kept = new KeySet()
+    const keep = async (keys: readonly BlobKey[]) => {
+      for (const key of keys) kept.add(key)
+      // A source of a million keys in one array must not hold up the renewal of pins.
+      await new Promise(setImmediate)
+    }
+    for (const source of this.#sources) if ('live' in source) await this.#drain(source, load ?? keep)
+    this.#enumerated = kept
+  }
+
+  /** Which of these keys are live, by the enumeration and by every source that answers. */
+  async among(keys: readonly BlobKey[]): Promise<ReadonlySet<BlobKey>> {
+    const live = new Set(keys.filter(key => this.#enumerated?.has(key)))
+    for (const source of this.#sources) {
+      if (!('isLive' in source)) continue
+      const asked = keys.filter(key => !live.has(key))
+      if (asked.length === 0) break
+      await this.#collect(
+        source,
+        signal => source.isLive(asked, signal),
+        key => void live.add(key)
+      )
+    }
+    return live
+  }
+
+  /** The names of the sources that call this one key live. */
+  async namesFor(key: BlobKey): Promise<string[]> {
+    const names: string[] = []
+    for (const source of this.#sources) {
+      let live = false
+      const keys = 'live' in source ? source.live.bind(source) : (signal: AbortSignal) => source.isLive([key], signal)
+      await this.#collect(source, keys, found => {
+        live ||= found === key
+        return undefined
+      })
+      if (live) names.push(source.name)
+    }
+    return names
+  }
+
+  async #drain(source: EnumeratingSource, load: (keys: readonly BlobKey[]) => Promise<void>): Promise<void> {
+    let batch: BlobKey[] = []
+    await this.#collect(source, source.live.bind(source), key => {
+      batch.push(key)
+      if (batch.length < PAGE_SIZE) return undefined
+      const full = batch
+      batch = []
+      return this.#load(load, full)
+    })
+    if (batch.length > 0) await load(batch)
+  }
+
+  /** Notes a failure to store keys as ours: it must not be blamed on the source. */
+  async #load(load: (keys: readonly BlobKey[]) => Promise<void>, keys: readonly BlobKey[]): Promise<void> {
+    try {
+      await load(keys)
+    } catch (error) {
+      this.#loadFailure = error
+      throw error
+    }
+  }
+
+  /** Runs one source to its end; whatever goes wrong is the source's failure, unless the sweep itself was cancelled. */
+  async #collect(
+    source: LivenessSource,
+    ask: (signal: AbortSignal) => Keys | Promise<Keys>,
+    each: (key: BlobKey) => Promise<void> | undefined
+  ): Promise<void> {
+    const patience = new Patience(source.timeoutMs ?? SOURCE_TIMEOUT_MS)
+    const interrupt = new Interrupt(patience.signal, ...this.#signals)
+    try {
+      interrupt.throwIfFired()
+      const signal = AbortSignal.any([patience.signal, ...this.#signals])
+      const keys = await interrupt.wait(Promise.resolve().then(() => ask(signal)))
+      await this.#each(keys, interrupt, patience, each)
+    } catch (error) {
+      if (this.#signals.some(signal => signal.aborted) || (error !== undefined && error === this.#loadFailure))
+        throw error
+      throw new SweepStop('ProtectFailed', error, source.name)
+    } finally {
+      patience.end()
+      interrupt.dispose()
+    }
+  }
+
+  async #each(
+    keys: Keys,
+    interrupt: Interrupt,
+    patience: Patience,
+    each: (key: BlobKey) => Promise<void> | undefined
+  ): Promise<void> {
+    if (typeof keys !== 'object' || keys === null)
+      throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
+    if (Symbol.iterator in keys) {
+      for (const key of keys) {
+        const stored = each(parseKey(key, this.#algorithm))
+        if (stored !== undefined) await stored
+        interrupt.throwIfFired()
+      }
+      return
+    }
+    if (!(Symbol.asyncIterator in keys)) throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
+    const iterator = keys[Symbol.asyncIterator]()
+    try {
+      for (;;) {
+        const step = await interrupt.wait(iterator.next())
+        if (step.done === true) return
+        patience.renew()
+        await each(parseKey(step.value, this.#algorithm))
+      }
+    } catch (error) {
+      // The source may be hanging in the very step it is to be told to leave, so nobody waits for its answer.
+      Promise.resolve(iterator.return?.()).catch(ownFailure)
+      throw error
+    }
+  }
+}
+
+/** Ends after a silence. */
+class Patience {
+  readonly #over = new AbortController()
+  readonly #timer: NodeJS.Timeout
+
+  constructor(silenceMs: number) {
+    this.#timer = setTimeout(() => this.#over.abort(new Error(`no answer within ${silenceMs} ms`)), silenceMs)
+  }
+
+  get signal(): AbortSignal {
+    return this.#over.signal
+  }
+
+  renew(): void {
+    this.#timer.refresh()
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+}
+
+/** The source failed once more while being told to stop; what made it stop is what is reported. */
+function ownFailure(): void {}

@@ -1,0 +1,108 @@
+/**
+ * The sweep protocol (docs/spec/sweep.md), as the list of its steps.
+ *
+ *   durable form   lease, sources, maintenance, execute what earlier sweeps staged, stage, drop
+ *   inline form    lease (which opens the epoch), sources, maintenance, stage, execute, drop
+ *
+ * A durable sweep never executes what it staged itself, because it executes first. An inline one may, because its epoch
+ * protects every key that was pinned when it began or was touched since. Both read their sources after the lease.
+ */
+import { dropTrash, nothingDropped } from '../drop.js'
+import { EngineError } from '../errors.js'
+import type { Pins } from '../pins.js'
+import type { Pool } from '../pool.js'
+import { stageCandidates } from './candidates.js'
+import { executeDue } from './execute.js'
+import type { LivenessView } from './liveness.js'
+import { emptyReport, type SweepOptions, type SweepReport, SweepStop } from './report.js'
+import { SweepRun } from './run.js'
+
+export interface SweepParts {
+  readonly pool: Pool
+  readonly pins: Pins
+  /** Undefined where no source is registered: a sweep that cannot know deletes nothing. */
+  readonly view: LivenessView | undefined
+  readonly options: SweepOptions
+  readonly signals: readonly AbortSignal[]
+}
+
+type Step = (run: SweepRun) => Promise<void>
+
+const DURABLE: readonly Step[] = [readSources, maintain, executeDue, stageCandidates, drop]
+const INLINE: readonly Step[] = [readSources, maintain, stageCandidates, executeDue, drop]
+const DRY: readonly Step[] = [readSources, stageCandidates]
+
+/** Never rejects for what the protocol foresees: that is in the report. Rejects for failures of a medium. */
+export async function sweep(parts: SweepParts): Promise<SweepReport> {
+  const startedMs = performance.now()
+  const report = emptyReport()
+  try {
+    await underLease(parts, report, startedMs)
+  } catch (error) {
+    const stop = stopOf(error, parts.signals)
+    report.aborted = stop.aborted
+    if (stop.cause !== undefined) report.cause = stop.cause
+    if (stop.source !== undefined) report.source = stop.source
+  }
+  report.durationMs = performance.now() - startedMs
+  return report
+}
+
+async function underLease(parts: SweepParts, report: SweepReport, startedMs: number): Promise<void> {
+  const { pool, pins, view, options, signals } = parts
+  for (const signal of signals) signal.throwIfAborted()
+  if (view === undefined) throw new SweepStop('NoLivenessSources')
+  if (!(await pool.exists())) return
+  await pool.establish()
+  await pins.flush()
+  await pins.renew()
+  const lease = await pool.catalog.lease()
+  if (lease === undefined) throw new SweepStop('SweeperLock')
+  try {
+    const run = new SweepRun({ pool, lease, view, report, options, signals, startedMs })
+    for (const step of stepsOf(run)) {
+      run.assertGoing()
+      await step(run)
+    }
+  } catch (error) {
+    throw lease.lost.aborted && error instanceof EngineError ? new SweepStop('LeaseLost', error) : error
+  } finally {
+    await lease.release()
+  }
+}
+
+function stepsOf({ options, pool }: SweepRun): readonly Step[] {
+  if (options.dryRun === true) return DRY
+  return pool.catalog.form === 'inline' ? INLINE : DURABLE
+}
+
+async function readSources({ view, lease, pool }: SweepRun): Promise<void> {
+  await view.enumerate(lease.live && (keys => pool.catalog.loadLive(lease, keys)))
+}
+
+async function maintain({ pool, lease, report }: SweepRun): Promise<void> {
+  const { pinsReaped, stagesTrashed } = await pool.catalog.maintain(lease)
+  report.pinsReaped += pinsReaped
+  report.stagesReclaimed += stagesTrashed
+}
+
+async function drop(run: SweepRun): Promise<void> {
+  const dropped = nothingDropped()
+  try {
+    await dropTrash(run.pool, dropped, () => {
+      run.assertGoing()
+      return run.hasTime
+    })
+  } finally {
+    run.report.bytesDeleted += dropped.bytes
+    run.report.failed.push(...dropped.failed)
+  }
+}
+
+/** What a stop was, where the protocol foresees it; any other failure goes to the caller. */
+function stopOf(error: unknown, signals: readonly AbortSignal[]): SweepStop {
+  if (error instanceof SweepStop) return error
+  const cancelled = signals.find(signal => signal.aborted)
+  if (cancelled !== undefined && error === cancelled.reason) return new SweepStop('Cancelled', error)
+  throw error
+}

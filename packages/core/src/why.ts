@@ -1,0 +1,66 @@
+/** `why`: what protects an entry, or what a sweep would do with it now. */
+
+import type { Owner } from './engine.js'
+import type { BlobKey } from './key.js'
+import type { Pool } from './pool.js'
+import type { LivenessView } from './sweep/liveness.js'
+
+export interface Why {
+  readonly key: BlobKey
+  readonly entry: { readonly length: number; readonly tier: 'kv' | 'large' } | undefined
+  /** Pins of every instance; `own` marks those of this store. */
+  readonly pins: readonly { readonly owner: string; readonly own: boolean; readonly expiresInMs: number }[]
+  /** Names of the liveness sources that reference the key. */
+  readonly liveBy: readonly string[]
+  /** The candidate's row, if a sweep has staged the key. */
+  readonly window: { readonly stagedAgoMs: number; readonly dueInMs: number; readonly cancelled: boolean } | undefined
+  /** What a sweep would do now. */
+  readonly verdict: 'absent' | 'pinned' | 'live' | 'no-sources' | 'waiting' | 'would-be-staged' | 'would-be-deleted'
+  /** The verdict as a sentence. */
+  readonly reason: string
+}
+
+const REASONS: Record<Why['verdict'], string> = {
+  absent: 'there is no such entry',
+  pinned: 'a pin protects it until it is released or expires',
+  live: 'a liveness source references it',
+  'no-sources': 'nothing protects it, but no liveness source is registered, and a sweep without one removes nothing',
+  waiting: 'a sweep has staged it; a later sweep may remove it once the window delay has passed',
+  'would-be-staged': 'nothing protects it: the next sweep stages it as a candidate',
+  'would-be-deleted': 'nothing protects it: the next sweep removes it'
+}
+
+interface WhyParts {
+  readonly pool: Pool
+  readonly owner: Owner
+  readonly view: LivenessView | undefined
+}
+
+export async function why({ pool, owner, view }: WhyParts, key: BlobKey): Promise<Why> {
+  await pool.ready()
+  const { entry, pins, window } = await pool.catalog.explain(key)
+  const liveBy = entry === undefined ? [] : ((await view?.namesFor(key)) ?? [])
+  const found = {
+    key,
+    entry: entry && { length: entry.length, tier: entry.place.tier },
+    pins: pins.map(pin => ({ owner: pin.owner, own: pin.owner === owner, expiresInMs: pin.expiresInMs })),
+    liveBy,
+    window
+  }
+  const verdict = verdictOf(found, view !== undefined, pool.catalog.form)
+  return { ...found, verdict, reason: REASONS[verdict] }
+}
+
+function verdictOf(
+  found: Omit<Why, 'verdict' | 'reason'>,
+  hasSources: boolean,
+  form: 'inline' | 'durable'
+): Why['verdict'] {
+  if (found.entry === undefined) return 'absent'
+  if (found.pins.some(({ expiresInMs }) => expiresInMs > 0)) return 'pinned'
+  if (found.liveBy.length > 0) return 'live'
+  if (!hasSources) return 'no-sources'
+  if (form === 'inline') return 'would-be-deleted'
+  if (found.window === undefined || found.window.cancelled) return 'would-be-staged'
+  return found.window.dueInMs > 0 ? 'waiting' : 'would-be-deleted'
+}

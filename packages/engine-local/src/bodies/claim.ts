@@ -1,0 +1,125 @@
+/**
+ * Whose folder this is: `claimed`, `claim`, and the check that it still is (`confirm`).
+ *
+ * The claim is `alkblobs.json`: { "format": 1, "poolId": "…", "mode": "shared" | "exclusive" }. It is written whole under a
+ * temporary name, made durable, and linked to its own name, so that of several claimers exactly one is first and nobody
+ * ever reads half of one. It is never changed afterwards.
+ */
+import { join } from 'node:path'
+import { type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
+import { linkInto, makeFolder, makeFolders, writeWhole } from '../durable.js'
+import { errno, type Files, READ, unless } from '../files.js'
+import { CLAIM_NAME, isTemporary, STAGE_FOLDER, temporaryName } from '../layout.js'
+import type { Medium } from '../medium.js'
+
+const FORMAT = 1
+/** More than any claim of ours; a longer file is somebody else's. */
+const CLAIM_LENGTH_MAX = 4_096
+/** What may lie in a folder that still counts as empty: a new file system makes its own. */
+const HARMLESS = new Set(['lost+found'])
+
+/** The claim in force; `undefined` for a folder that is not there or holds nothing. Creates nothing. */
+export async function claimed({ root, files }: Medium): Promise<Claim | undefined> {
+  const names = await unless(files.readdir(root), 'ENOENT')
+  if (names === undefined) return undefined
+  await checkOwner(root, files)
+  if (names.includes(CLAIM_NAME)) return await readClaim(root, files)
+  if (names.every(name => isTemporary(name) || HARMLESS.has(name))) return undefined
+  // Somebody may have claimed it, and made more, while the folder was being listed.
+  const claim = await unless(readClaim(root, files), 'ENOENT')
+  if (claim === undefined) throw new EngineFault('foreign', 'the folder is not empty and holds no claim of alkblobs')
+  return claim
+}
+
+/** Claims the folder, unless somebody was first, and makes it ready. Answers the claim in force. */
+export async function claim(medium: Medium, wanted: Claim): Promise<Claim> {
+  const { root, files } = medium
+  const found = await claimed(medium)
+  if (found === undefined) {
+    await makeFolders(files, root)
+    await checkOwner(root, files)
+    await writeClaim(root, files, wanted)
+  }
+  const inForce = found ?? (await readClaim(root, files))
+  const stage = join(root, STAGE_FOLDER)
+  const isOurs = inForce.poolId === wanted.poolId && inForce.mode === wanted.mode
+  // Not made over and over: a pool on a read-only medium can be read.
+  if (isOurs && (await unless(files.lstat(stage), 'ENOENT')) === undefined) await makeFolder(files, stage)
+  return inForce
+}
+
+/**
+ * Returns if absence can be believed now.
+ * @throws EngineFault `transient` if the claim cannot be read or is another pool's.
+ */
+export async function confirm(medium: Medium): Promise<void> {
+  if (medium.claim === undefined) {
+    // Before a claim there is no pool to compare with; a folder that cannot be read still throws.
+    await claimed(medium)
+    return
+  }
+  let cause: unknown
+  try {
+    const { poolId } = await readClaim(medium.root, medium.files)
+    if (poolId === medium.claim.poolId) return
+  } catch (error) {
+    cause = error
+  }
+  throw new EngineFault('transient', 'the medium is away: its claim cannot be read or names another pool', cause)
+}
+
+async function writeClaim(root: string, files: Files, { poolId, mode }: Claim): Promise<void> {
+  const temporary = join(root, temporaryName())
+  await writeWhole(files, temporary, `${JSON.stringify({ format: FORMAT, poolId, mode })}\n`)
+  try {
+    await linkInto(files, temporary, join(root, CLAIM_NAME))
+  } catch (error) {
+    // Somebody else was first: theirs is in force.
+    if (errno(error) !== 'EEXIST') throw error
+  } finally {
+    await files.unlink(temporary)
+  }
+}
+
+async function readClaim(root: string, files: Files): Promise<Claim> {
+  const handle = await files.open(join(root, CLAIM_NAME), READ)
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(CLAIM_LENGTH_MAX + 1), 0, CLAIM_LENGTH_MAX + 1, 0)
+    return parseClaim(buffer.toString('utf8', 0, bytesRead))
+  } finally {
+    await handle.close()
+  }
+}
+
+function parseClaim(text: string): Claim {
+  let value: unknown
+  try {
+    if (text.length <= CLAIM_LENGTH_MAX) value = JSON.parse(text)
+  } catch {
+    // What is no JSON is refused below, with everything else that is no claim.
+  }
+  if (typeof value === 'object' && value !== null && 'format' in value && Number.isSafeInteger(value.format)) {
+    if ((value.format as number) > FORMAT) {
+      throw new EngineFault('newer', `the folder has format ${value.format}, this version knows ${FORMAT}`)
+    }
+    const { format, poolId, mode } = value as Record<string, unknown>
+    const modeIsKnown = mode === 'shared' || mode === 'exclusive'
+    if (format === FORMAT && typeof poolId === 'string' && poolId !== '' && modeIsKnown) {
+      return { poolId: poolId as PoolId, mode }
+    }
+  }
+  throw new EngineFault('corrupt', `${CLAIM_NAME} cannot be read as a claim`)
+}
+
+/**
+ * Refuses a folder in which others may put what they like. The superuser may do so everywhere, so a folder of theirs is as
+ * good as our own; when we are the superuser, another user's folder is not.
+ */
+async function checkOwner(root: string, files: Files): Promise<void> {
+  const { uid, mode } = await files.stat(root)
+  const user = process.geteuid?.()
+  // Windows has neither owners nor modes to go by.
+  if (user === undefined) return
+  if (uid !== user && uid !== 0) throw new EngineFault('denied', 'the folder belongs to another user')
+  if ((mode & 0o002) !== 0) throw new EngineFault('denied', 'everybody may write to the folder')
+}

@@ -1,0 +1,56 @@
+/** Candidates, looked for and staged: `candidates`, `stageCandidates`, `due`. */
+import type { BlobKey, Catalog } from '@alkblobs/core/engine'
+import { atomic, type Medium, now } from '../medium.js'
+
+export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandidates' | 'due'> {
+  return {
+    candidates: (lease, after, limit, call) =>
+      atomic(call, () => {
+        const { epoch } = medium.checkLease(lease)
+        const page = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0 }
+        const keys: BlobKey[] = []
+        let last: BlobKey | undefined
+        for (const [key] of medium.entries.after(after)) {
+          // One entry beyond the page tells whether there is another page.
+          if (page.scanned === limit) return { ...page, keys, next: last }
+          page.scanned += 1
+          last = key
+          const row = medium.window.get(key)
+          if (medium.pins.has(key) || epoch.has(key)) page.live += 1
+          else if (row === undefined) keys.push(key)
+          else {
+            page.alreadyStaged += 1
+            if (row.cancelled) page.cancelled += 1
+          }
+        }
+        return { ...page, keys, next: undefined }
+      }),
+
+    stageCandidates: (lease, keys, call) =>
+      atomic(call, () => {
+        medium.checkLease(lease)
+        medium.checkStamp()
+        const dead = keys.filter(key => medium.entries.has(key) && !medium.window.has(key) && !medium.pins.has(key))
+        for (const key of dead) {
+          // The delay need not be remembered: on an inline form every row is due.
+          medium.rows += 1
+          medium.window.set(key, { sequence: medium.rows, stagedAt: now(), cancelled: false })
+        }
+        return dead
+      }),
+
+    due: (lease, after, limit, call) =>
+      atomic(call, () => {
+        medium.checkLease(lease)
+        const keys: BlobKey[] = []
+        let last = after === undefined ? 0 : Number(after)
+        for (const [key, { sequence }] of medium.window) {
+          if (sequence <= last) continue
+          if (keys.length === limit) return { keys, next: String(last) }
+          keys.push(key)
+          last = sequence
+        }
+        return { keys, next: undefined }
+      })
+  }
+}

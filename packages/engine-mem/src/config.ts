@@ -1,0 +1,14 @@
+/** What a user may say about a pool in memory. */
+import { Medium, type MemMedium } from './medium.js'
+
+export interface MemConfig {
+  /** The memory to use, from `createMedium()`. Without it every opening starts with an empty pool of its own. */
+  readonly medium?: MemMedium
+}
+
+/** Checks what was given. @throws TypeError for a medium that `createMedium()` did not make. */
+export function checkConfig(config: MemConfig): { readonly medium: Medium | undefined } {
+  const { medium } = config
+  if (medium !== undefined && !(medium instanceof Medium)) throw new TypeError('medium must come from createMedium()')
+  return { medium }
+}

@@ -1,0 +1,69 @@
+/** The pool's record, and the contract stamp that every writer checks. */
+import {
+  type Algorithm,
+  EngineFault,
+  type PoolId,
+  type PoolMeta,
+  type PoolRecord,
+  PROTOCOL_VERSION
+} from '@alkblobs/core/engine'
+import type { Connection } from '../connection.js'
+import { noPool } from '../group-commit.js'
+import type { Pool } from '../pool.js'
+import type { Transaction } from '../transaction.js'
+
+const RECORD = 'SELECT pool_id, protocol, algorithm, window_delay_ms, bodies_claimed FROM meta'
+const STAMP = 'SELECT protocol, window_delay_ms FROM meta'
+const REPLACE = 'UPDATE meta SET pool_id = ?, protocol = ?, algorithm = ?, window_delay_ms = ?, bodies_claimed = ?'
+
+export function metaOf(pool: Pool): PoolMeta {
+  return {
+    read: call => pool.read(call, undefined, recordIn),
+    async compareAndSet(expected, next, call) {
+      if (expected === undefined) await pool.create(call)
+      return pool.write(call, {
+        absent: () => false,
+        run: ({ at }) => {
+          if (!isSame(recordIn(at), expected)) return false
+          const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = next
+          at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0)
+          return true
+        }
+      })
+    }
+  }
+}
+
+/**
+ * The window delay in force, in milliseconds, for a transaction that writes.
+ * @throws EngineFault `newer` for a protocol that this package does not know: its protections would be ignored.
+ */
+export function checkStamp({ at }: Transaction): number {
+  const [protocol, windowDelayMs] = at.row<[number | null, number]>(STAMP) ?? [null, 0]
+  if (protocol === null) return noPool()
+  if (protocol > PROTOCOL_VERSION) {
+    throw new EngineFault('newer', `the pool has protocol ${protocol}, this package knows ${PROTOCOL_VERSION}`)
+  }
+  return windowDelayMs
+}
+
+export function windowDelayIn(at: Connection): number {
+  return at.row<[number | null, number | null]>(STAMP)?.[1] ?? 0
+}
+
+function recordIn(at: Connection): PoolRecord | undefined {
+  const row = at.row<[PoolId | null, number, Algorithm, number, number]>(RECORD)
+  if (row === undefined || row[0] === null) return undefined
+  const [poolId, protocol, algorithm, windowDelayMs, bodiesClaimed] = row
+  return { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed: bodiesClaimed === 1 }
+}
+
+function isSame(one: PoolRecord | undefined, other: PoolRecord | undefined): boolean {
+  return (
+    one?.poolId === other?.poolId &&
+    one?.protocol === other?.protocol &&
+    one?.algorithm === other?.algorithm &&
+    one?.windowDelayMs === other?.windowDelayMs &&
+    one?.bodiesClaimed === other?.bodiesClaimed
+  )
+}

@@ -1,0 +1,93 @@
+/** Makes entries, finds them, heals them: `publish`. */
+import {
+  type Catalog,
+  digestOf,
+  type Entry,
+  type Place,
+  type Publication,
+  type PublishedBytes,
+  type PublishOutcome
+} from '@alkblobs/core/engine'
+import { noPool } from '../group-commit.js'
+import type { Pool } from '../pool.js'
+import type { Transaction } from '../transaction.js'
+import { findRow, isSamePlace, type Row } from './entries.js'
+import { checkStamp } from './meta.js'
+import { protect } from './pins.js'
+import { endStage, isStaged } from './stages.js'
+import { discard } from './trash.js'
+
+const CREATE = 'INSERT INTO entries (key, length, locator) VALUES (?, ?, ?) RETURNING id'
+const POINT = 'UPDATE entries SET length = ?, locator = ? WHERE id = ?'
+const WRITE_BODY = 'INSERT OR REPLACE INTO bodies (id, body) VALUES (?, ?)'
+const END_BODY = 'DELETE FROM bodies WHERE id = ?'
+
+type Bytes = Exclude<PublishedBytes, { kind: 'none' }>
+
+export function publishOf(pool: Pool): Pick<Catalog, 'publish'> {
+  return {
+    // One job, all or nothing: an error cannot be told of a single item, so none may be kept when one fails.
+    publish: (items, call) =>
+      pool.write(call, {
+        absent: noPool,
+        bytes: items.reduce((sum, { bytes }) => sum + (bytes.kind === 'inline' ? bytes.body.byteLength : 0), 0),
+        run: transaction => {
+          checkStamp(transaction)
+          return items.map(item => publishOne(transaction, item))
+        }
+      })
+  }
+}
+
+function publishOne(transaction: Transaction, item: Publication): PublishOutcome {
+  const { key, bytes, healing } = item
+  if (bytes.kind === 'staged' && !isStaged(transaction, bytes.stage)) return { outcome: 'stage-lost' }
+  const digest = digestOf(key)
+  const found = findRow(transaction.at, key, digest)
+  if (found === undefined)
+    return bytes.kind === 'none' ? { outcome: 'absent' } : create(transaction, item, bytes, digest)
+  if (bytes.kind !== 'none' && healing !== undefined && isSamePlace(found.entry.place, healing)) {
+    return heal(transaction, item, bytes, digest, found)
+  }
+  protect(transaction, digest, item.pin)
+  return { outcome: 'existed', entry: found.entry }
+}
+
+function create(transaction: Transaction, item: Publication, bytes: Bytes, digest: Uint8Array): PublishOutcome {
+  const row = transaction.at.row<[number]>(CREATE, digest, item.length, locatorOf(bytes))
+  const id = row?.[0] as number
+  if (bytes.kind === 'inline') transaction.at.run(WRITE_BODY, id, bytes.body)
+  else endStage(transaction, bytes.stage)
+  protect(transaction, digest, item.pin)
+  return { outcome: 'created', entry: entryOf(item, bytes) }
+}
+
+function heal(
+  transaction: Transaction,
+  item: Publication,
+  bytes: Bytes,
+  digest: Uint8Array,
+  found: Row
+): PublishOutcome {
+  const { at } = transaction
+  const { place, length } = found.entry
+  at.run(POINT, item.length, locatorOf(bytes), found.id)
+  if (bytes.kind === 'inline') at.run(WRITE_BODY, found.id, bytes.body)
+  else {
+    at.run(END_BODY, found.id)
+    endStage(transaction, bytes.stage)
+  }
+  if (place.tier === 'large') discard(transaction, { what: place.locator, digest, length, delayMs: item.trashDelayMs })
+  protect(transaction, digest, item.pin)
+  return { outcome: 'healed', entry: entryOf(item, bytes) }
+}
+
+function locatorOf(bytes: Bytes): string | null {
+  return bytes.kind === 'staged' ? bytes.locator : null
+}
+
+function entryOf({ key, length }: Publication, bytes: Bytes): Entry {
+  const place: Place =
+    bytes.kind === 'staged' ? { tier: 'large', locator: bytes.locator } : { tier: 'kv', length: bytes.body.byteLength }
+  return { key, length, place }
+}

@@ -1,0 +1,7 @@
+// `npm run conformance`: every column over every row, printed as a matrix. The columns are in packages/columns.
+import { setup } from './setup.mjs'
+import { pnpm } from './workspace.mjs'
+
+await setup()
+const args = ['--silent', '--filter', '@alkblobs/columns', 'run', 'conformance', ...process.argv.slice(2)]
+process.exitCode = (await pnpm(args, { inherit: true })).code

@@ -1,0 +1,120 @@
+// `npm test`: sets the clone up and runs every part, each with a written time budget on two cores.
+//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`
+//   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
+// The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
+import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { lint } from './lint.mjs'
+import { packCheck } from './pack-check.mjs'
+import { setup } from './setup.mjs'
+import { snippets } from './snippets.mjs'
+import { tidy } from './tidy.mjs'
+import { inRoot, packages, readJson, turbo } from './workspace.mjs'
+
+const checks = async () => countChecks([...(await lint()), ...(await tidy()), ...(await snippets())])
+
+const parts = [
+  { name: 'checks', budgetMinutes: 2, run: checks },
+  { name: 'embedded', budgetMinutes: 4, run: () => vitest('embedded') },
+  { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
+  { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
+]
+
+const countChecks = outcomes => ({
+  passed: outcomes.filter(({ passed }) => passed).length,
+  failed: outcomes.filter(({ passed }) => !passed).length,
+  skipped: 0
+})
+
+/** The packages that have specs of a part. */
+function testedIn(part) {
+  const isProperties = file => /(^|\/)properties[^/]*\.spec\.ts$/.test(file)
+  const hasSpecs = folder =>
+    existsSync(inRoot(folder, 'tests')) &&
+    readdirSync(inRoot(folder, 'tests'), { recursive: true })
+      .map(file => file.replaceAll('\\', '/'))
+      .some(file => file.endsWith('.spec.ts') && isProperties(file) === (part === 'properties'))
+  return packages().filter(({ folder, json }) => json.scripts?.test !== undefined && hasSpecs(folder))
+}
+
+/** Runs one part of every package's tests and adds up what vitest's own reports say. */
+async function vitest(part) {
+  const tested = testedIn(part)
+  const reportOf = ({ folder }) => inRoot(folder, 'test-results', `${part}.json`)
+  for (const each of tested) rmSync(reportOf(each), { force: true })
+  const filters = tested.map(({ json }) => `--filter=${json.name}`)
+  const flags = ['--continue', '--concurrency=2', '--log-order=grouped', '--output-logs=new-only']
+  const args = ['run', 'test', ...flags, ...filters]
+  const { code } = await turbo(args, { env: { ALKBLOBS_TEST_PART: part, ...(isLong ? { ALKBLOBS_LONG: '1' } : {}) } })
+
+  const sum = { passed: 0, failed: 0, skipped: 0 }
+  for (const each of tested) add(sum, countReport(each, reportOf(each)))
+  if (sum.passed + sum.failed === 0) sum.failed = fail(`${part}: not one test ran`)
+  if (code !== 0 && sum.failed === 0) sum.failed = fail(`${part}: a test run ended with exit code ${code}`)
+  return sum
+}
+
+function countReport({ folder }, file) {
+  if (!existsSync(file)) return { passed: 0, failed: fail(`${folder}: the test run left no report`), skipped: 0 }
+  const report = readJson(file)
+  // A file that throws while it loads has no tests to fail; it is counted as one.
+  const broken = report.testResults.filter(
+    each => each.status === 'failed' && each.assertionResults.length === 0
+  ).length
+  const skipped = report.numPendingTests + report.numTodoTests
+  return { passed: report.numPassedTests, failed: report.numFailedTests + broken, skipped }
+}
+
+function fail(line) {
+  process.stdout.write(`FAIL ${line}\n`)
+  return 1
+}
+
+function add(sum, { passed, failed, skipped }) {
+  sum.passed += passed
+  sum.failed += failed
+  sum.skipped += skipped
+}
+
+function listAfter(flag) {
+  const index = process.argv.indexOf(flag)
+  const list = index < 0 ? [] : (process.argv[index + 1] ?? '').split(',')
+  const unknown = list.filter(name => !parts.some(part => part.name === name))
+  if (unknown.length > 0) {
+    process.stderr.write(`no such part: ${unknown.join(', ')}; there are ${parts.map(({ name }) => name).join(', ')}\n`)
+    process.exit(2)
+  }
+  return list
+}
+
+/** One line a part: what it counted, how long it took, what it may take. */
+function report(rows) {
+  process.stdout.write('\npart         passed  failed  skipped     time   budget\n')
+  for (const { name, passed, failed, skipped, seconds, budgetMinutes } of rows) {
+    const counts = [`${passed}`.padStart(8), `${failed}`.padStart(8), `${skipped}`.padStart(9)].join('')
+    const over = !isLong && seconds > budgetMinutes * 60 ? '  over' : ''
+    const budget = isLong ? '     none' : `${budgetMinutes * 60} s`.padStart(9)
+    process.stdout.write(`${name.padEnd(11)}${counts}${`${seconds.toFixed(1)} s`.padStart(9)}${budget}${over}\n`)
+  }
+}
+
+const isLong = process.argv.includes('--long')
+const only = listAfter('--only')
+const extra = listAfter('--with')
+const isChosen = ({ name, onRequest }) =>
+  only.length > 0 ? only.includes(name) : onRequest !== true || extra.includes(name)
+
+await setup()
+const rows = []
+for (const part of parts.filter(isChosen)) {
+  process.stdout.write(`\n== ${part.name}\n`)
+  const start = performance.now()
+  const counts = await part.run()
+  rows.push({ ...part, ...counts, seconds: (performance.now() - start) / 1000 })
+}
+
+report(rows)
+const total = { passed: 0, failed: 0, skipped: 0 }
+for (const row of rows) add(total, row)
+const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''
+process.stdout.write(`\n${total.passed} passed, ${total.failed} failed${skipped}\n`)
+process.exitCode = total.failed === 0 ? 0 : 1
