@@ -44,7 +44,7 @@ module.exports = {
       comment: 'The command loads an engine when a store names it, so a missing or broken one costs only who uses it.',
       severity: 'error',
       from: { path: '^packages/cli/src/' },
-      to: { path: '^packages/engine-', dynamic: false, dependencyTypesNot: ['type-only'] }
+      to: { path: '^packages/engine-', dynamic: false, dependencyTypesNot: ['type-only', 'type-import'] }
     },
     {
       name: 'no-reaching-into-another-package',

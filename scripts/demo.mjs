@@ -236,26 +236,32 @@ function sayClosing() {
   say(`The pool is in ${where}. Look around: npm start -- usage --store sqlite:${where}`)
 }
 
+/** Says how the demo ended early, and gives its exit code. */
+function sayFailure(error) {
+  if (signal.aborted && signal.reason.message === 'EPIPE') return 0
+  if (signal.aborted) {
+    process.stderr.write('interrupted; the next run goes on with what is there\n')
+    return 130
+  }
+  const cause = error.cause instanceof Error ? ` (${error.cause.message})` : ''
+  process.stderr.write(`alkblobs demo: ${error.message}${cause}\n`)
+  process.stderr.write(`To start over, remove ${relative(process.cwd(), pool)}.\n`)
+  return 1
+}
+
+async function main() {
+  const settings = { windowDelayMs: 0, trashDelayMs: 0 }
+  const engines = { kv: sqlite({ file: join(pool, 'kv.db') }), large: local({ root: join(pool, 'large') }) }
+  const store = await openStore({ ...engines, ...settings })
+  try {
+    await demo(store)
+  } finally {
+    await store.close()
+  }
+  sayClosing()
+}
+
 // A reader that has gone away (`| head`) ends the demo without a word.
 process.stdout.on('error', () => stopping.abort(new Error('EPIPE')))
 say('alkblobs at work on the files of its own repository')
-const settings = { windowDelayMs: 0, trashDelayMs: 0 }
-const store = await openStore({
-  kv: sqlite({ file: join(pool, 'kv.db') }),
-  large: local({ root: join(pool, 'large') }),
-  ...settings
-})
-try {
-  await demo(store)
-  sayClosing()
-} catch (error) {
-  if (signal.aborted) {
-    process.exitCode = signal.reason.message === 'EPIPE' ? 0 : 130
-    if (process.exitCode !== 0) process.stderr.write('interrupted; the next run goes on with what is there\n')
-  } else {
-    process.exitCode = 1
-    process.stderr.write(`alkblobs demo: ${error.stack}\n`)
-  }
-} finally {
-  await store.close()
-}
+process.exitCode = await main().then(() => 0, sayFailure)

@@ -74,8 +74,10 @@ async function installInto(project) {
   const overrides = Object.fromEntries(Object.keys(dependencies).map(name => [name, `$${name}`]))
   const json = { name: 'consumer', private: true, dependencies, overrides }
   writeFileSync(join(project, 'package.json'), JSON.stringify(json, null, 2))
-  const flags = ['--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
-  await must('npm install', run('npm', ['install', ...flags], { cwd: project, quiet: true }))
+  const flags = ['--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error', '--fetch-retries=1']
+  const install = mode => run('npm', ['install', ...flags, mode], { cwd: project, quiet: true })
+  // What an earlier run left in npm's cache is enough, and asks nobody; else the registry is asked.
+  if ((await install('--offline')).code !== 0) await must('npm install', install('--prefer-offline'))
 }
 
 const consumer = name => async project => must(name, run(process.execPath, [name], { cwd: project, quiet: true }))

@@ -92,7 +92,7 @@ async function installPackages() {
   const print = fingerprint()
   if (isInstalled(print)) return
   process.stdout.write('setup: installing packages (the first time compiles better-sqlite3, about 90 seconds)\n')
-  const flags = ['--frozen-lockfile', '--prefer-offline', '--reporter=append-only']
+  const flags = ['--frozen-lockfile', '--prefer-offline', '--reporter=append-only', '--fetch-retries=1']
   const { code, output } = await pnpm(['install', ...flags], { env: { CI: 'true' }, quiet: true })
   if (code !== 0) stop(reasonOf(output), output.slice(-4000))
   writeFileSync(stamp, print)

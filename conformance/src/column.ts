@@ -45,7 +45,9 @@ export function notApplicable(factory: StoreFactory, row: Row): RowResult | unde
 /** The result of a row that has run. */
 export function verdict(row: Row, error?: unknown): RowResult {
   const { name, invariant } = row
-  return error === undefined ? { name, invariant, status: 'pass' } : { name, invariant, status: 'fail', reason: describe(error) }
+  return error === undefined
+    ? { name, invariant, status: 'pass' }
+    : { name, invariant, status: 'fail', reason: describe(error) }
 }
 
 /**
@@ -73,7 +75,12 @@ export async function runColumn(
 ): Promise<ColumnResult> {
   const results: RowResult[] = []
   for (const row of rows) {
-    const result = notApplicable(factory, row) ?? (await runRow(factory, row).then(() => verdict(row), error => verdict(row, error ?? new Error('no reason'))))
+    const result =
+      notApplicable(factory, row) ??
+      (await runRow(factory, row).then(
+        () => verdict(row),
+        error => verdict(row, error ?? new Error('no reason'))
+      ))
     results.push(result)
     onRow(result)
   }

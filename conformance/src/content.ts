@@ -37,7 +37,9 @@ export function interestingSizes(threshold?: number): readonly InterestingSize[]
     { length: 1, boundary: 'the shortest that is not empty' },
     ...around(1024, 'a BLAKE3 chunk'),
     ...around(2048, 'a page of a PostgreSQL large object'),
-    ...(threshold !== undefined && threshold > 1 && threshold <= BOUNDARY_LENGTH_MAX ? around(threshold, 'the threshold') : []),
+    ...(threshold !== undefined && threshold > 1 && threshold <= BOUNDARY_LENGTH_MAX
+      ? around(threshold, 'the threshold')
+      : []),
     ...around(WINDOW_LENGTH, 'a read window'),
     { length: 3 * WINDOW_LENGTH + 7, boundary: 'several windows and a rest' }
   ]
@@ -49,10 +51,15 @@ export function accepts(factory: StoreFactory, length: number): boolean {
 }
 
 /** The content matrix of a factory: every interesting size, and runs of the two bytes that are confused with "nothing". */
-export function contentMatrix(factory: StoreFactory): readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[] {
+export function contentMatrix(
+  factory: StoreFactory
+): readonly { readonly name: string; readonly bytes: Uint8Array<ArrayBuffer> }[] {
   const sizes = interestingSizes(factory.threshold).filter(({ length }) => accepts(factory, length))
   return [
-    ...sizes.map(({ length, boundary }) => ({ name: `${length} bytes (${boundary})`, bytes: bytesOf(length, length + 7) })),
+    ...sizes.map(({ length, boundary }) => ({
+      name: `${length} bytes (${boundary})`,
+      bytes: bytesOf(length, length + 7)
+    })),
     { name: '3000 bytes of 0x00', bytes: new Uint8Array(3000) },
     { name: '3000 bytes of 0xff', bytes: new Uint8Array(3000).fill(0xff) }
   ]

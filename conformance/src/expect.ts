@@ -15,7 +15,8 @@ export class PropertyViolation extends Error {
   }
 }
 
-const show = (value: unknown) => inspect(value, { depth: 3, breakLength: 120, maxArrayLength: 12, maxStringLength: 200 })
+const show = (value: unknown) =>
+  inspect(value, { depth: 3, breakLength: 120, maxArrayLength: 12, maxStringLength: 200 })
 
 /** Fails unless `condition` is true. */
 export function holds(condition: boolean, property: string, found = 'the opposite'): asserts condition {
@@ -66,6 +67,17 @@ export async function refuses(attempt: () => unknown, refusal: Refusal, property
     throw new PropertyViolation(property, expected, show(error), error)
   }
   throw new PropertyViolation(property, expected, `success with ${show(value)}`)
+}
+
+/** Longest wait for something that has to happen without anybody's further help, in milliseconds. */
+const BECOMES_WITHIN_MS = 5_000
+
+/** Fails unless the condition comes true by itself, soon; it is looked at in every turn of the event loop. */
+export async function becomes(condition: () => Promise<boolean>, property: string): Promise<void> {
+  for (const end = performance.now() + BECOMES_WITHIN_MS; !(await condition()); ) {
+    if (performance.now() > end) throw new PropertyViolation(property, 'it to come true', 'that it did not')
+    await new Promise<void>(done => setImmediate(done))
+  }
 }
 
 /** Waits for a promise and answers how it ended, so that a row can look at several ends together. */

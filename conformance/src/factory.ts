@@ -20,6 +20,7 @@ import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
  * | `corrupt` | the oracle can `corrupt` bodies of the large tier |
  * | `corrupt-inline` | the oracle can `corrupt` bodies of the kv tier |
  * | `handles` | the oracle counts what is open on the medium |
+ * | `refuse` | the oracle can make the medium `refuse` entries |
  * | `root`, `file` | the medium is a folder / a database file: the rows about these media |
  */
 export const TRAITS = [
@@ -36,6 +37,7 @@ export const TRAITS = [
   'corrupt',
   'corrupt-inline',
   'handles',
+  'refuse',
   'root',
   'file'
 ] as const
@@ -86,6 +88,8 @@ export interface MediumOracle {
   corrupt?(key: BlobKey, how: Damage): Promise<void>
   /** With `handles`: what this process holds open on the medium (descriptors, cursors). */
   handles?(): Promise<number>
+  /** With `refuse`: the medium fails, and undoes, every transaction that makes an entry of that length; `undefined`: it is well again. */
+  refuse?(length: number | undefined): Promise<void>
   /** With `root`: replaces every folder a body could go into by a link that leads out of the root; answers a count of what went there. */
   linkOut?(): Promise<() => Promise<number>>
   /** With `root`: removes folders that hold nothing, as a zealous cleaner would. */

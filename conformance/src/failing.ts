@@ -10,16 +10,17 @@ export interface Producer {
   endings(): number
 }
 
-/** When a producer stops being well-behaved, and how: after `bytes` of `chunk`-sized pieces it calls `then`. */
+/** When a producer stops being well-behaved, and how: after the last piece it calls `atEnd`. */
 export interface Script {
   readonly bytes: Uint8Array
   readonly chunkLength: number
   /** Runs after the last chunk, instead of the end: throws, waits, aborts, or does nothing (the source ends). */
-  readonly then: () => unknown
+  readonly atEnd: () => unknown
 }
 
 function* pieces({ bytes, chunkLength }: Script): Generator<Uint8Array<ArrayBuffer>> {
-  for (let at = 0; at < bytes.length; at += chunkLength) yield bytes.slice(at, at + chunkLength) as Uint8Array<ArrayBuffer>
+  for (let at = 0; at < bytes.length; at += chunkLength)
+    yield bytes.slice(at, at + chunkLength) as Uint8Array<ArrayBuffer>
 }
 
 function iterable(script: Script): Producer {
@@ -37,7 +38,7 @@ function iterable(script: Script): Producer {
       const step = iterator.next()
       if (!step.done) return step
       try {
-        await script.then()
+        await script.atEnd()
       } catch (error) {
         end()
         throw error
@@ -63,7 +64,7 @@ function web(script: Script): Producer {
         pulls += 1
         const step = iterator.next()
         if (!step.done) return controller.enqueue(step.value)
-        await script.then()
+        await script.atEnd()
         endings += 1
         controller.close()
       },
@@ -90,7 +91,7 @@ function readable(script: Script): Producer {
         return
       }
       Promise.resolve()
-        .then(script.then)
+        .then(script.atEnd)
         .then(
           () => {
             if (!this.destroyed) this.push(null)
@@ -113,10 +114,16 @@ export const PRODUCERS: Readonly<Record<string, (script: Script) => Producer>> =
   'a Readable': readable
 }
 
-/** A `then` that fails with this error. */
+/** An `atEnd` that fails with this error. */
 export const throwing = (error: Error) => () => {
   throw error
 }
 
-/** A `then` that never comes back, as a stalled upload. */
+/** An `atEnd` that tells somebody and never comes back. */
+export const stallingAfter = (tell: () => unknown) => () => {
+  tell()
+  return stalling()
+}
+
+/** An `atEnd` that never comes back, as a stalled upload. */
 export const stalling = () => new Promise<never>(() => {})

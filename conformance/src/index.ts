@@ -40,4 +40,14 @@ export {
 export { over, type Row, type RowDraft, row } from './row.js'
 export { rows } from './rows/index.js'
 export { CHUNKINGS, type Chunking, PUT_PATHS, type PutPath, type Source, sourcesOf } from './sources.js'
-export { type Gate, gate, type Operation, type Overrides, override, type Tap, tapped, type Watcher, watch } from './tap.js'
+export {
+  type Gate,
+  gate,
+  type Operation,
+  type Overrides,
+  override,
+  type Tap,
+  tapped,
+  type Watcher,
+  watch
+} from './tap.js'

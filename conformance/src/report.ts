@@ -54,7 +54,10 @@ export async function clearColumns(folder: string): Promise<void> {
 export async function readColumns(folder: string): Promise<readonly ColumnResult[]> {
   // A folder that no column was written to is a run without columns, which the gate reports as such.
   const files = await readdir(folder).catch(() => [] as string[])
-  const texts = files.filter(file => file.endsWith('.json')).sort().map(file => readFile(join(folder, file), 'utf8'))
+  const texts = files
+    .filter(file => file.endsWith('.json'))
+    .sort()
+    .map(file => readFile(join(folder, file), 'utf8'))
   return (await Promise.all(texts)).map(text => JSON.parse(text) as ColumnResult)
 }
 
@@ -76,10 +79,15 @@ export function findings(
       if (status === undefined || status === 'not-applicable') found.push(`${factory.name}: ${row.name} is missing`)
     }
     for (const { name, status, reason } of results) {
-      if (status === 'fail' || status === 'skip') found.push(`${factory.name}: ${name}: ${status}: ${reason ?? 'no reason'}`)
+      if (status === 'fail' || status === 'skip')
+        found.push(`${factory.name}: ${name}: ${status}: ${reason ?? 'no reason'}`)
     }
   }
-  const ran = new Set(columns.flatMap(({ rows: results }) => results.filter(({ status }) => status !== 'not-applicable').map(({ name }) => name)))
+  const ran = new Set(
+    columns.flatMap(({ rows: results }) =>
+      results.filter(({ status }) => status !== 'not-applicable').map(({ name }) => name)
+    )
+  )
   for (const { name } of rows) if (!ran.has(name)) found.push(`${name} ran nowhere`)
   return found
 }

@@ -30,8 +30,13 @@ export function countsOf(report: SweepReport): SweepCounts {
 }
 
 /** Fails unless the report is complete, without failures, and holds exactly these counts. `scanned` follows from its parts. */
-export function expectCounts(report: SweepReport, expected: Partial<Omit<SweepCounts, 'scanned'>>, property: string): void {
-  if (report.aborted !== undefined) equal({ aborted: report.aborted, cause: report.cause }, { aborted: undefined }, property)
+export function expectCounts(
+  report: SweepReport,
+  expected: Partial<Omit<SweepCounts, 'scanned'>>,
+  property: string
+): void {
+  if (report.aborted !== undefined)
+    equal({ aborted: report.aborted, cause: report.cause }, { aborted: undefined }, property)
   equal(report.failed, [], `${property} (no drop failed)`)
   const counts = { ...ZERO, ...expected }
   const scanned = counts.live + counts.alreadyStaged + counts.candidatesStaged

@@ -60,8 +60,29 @@ export function tapped(definition: EngineDefinition, tap: Tap | (() => Tap)): En
 /** The names of the operations of the contract that do work; the rest are properties. */
 const OPERATIONS = {
   catalog: [
-    'find', 'read', 'list', 'explain', 'usage', 'stage', 'staged', 'unstage', 'publish', 'pin', 'renew', 'release', 'lease',
-    'candidates', 'stageCandidates', 'due', 'mark', 'remove', 'trash', 'known', 'discard', 'dropped', 'maintain'
+    'find',
+    'read',
+    'list',
+    'explain',
+    'usage',
+    'stage',
+    'staged',
+    'unstage',
+    'publish',
+    'pin',
+    'renew',
+    'release',
+    'lease',
+    'candidates',
+    'stageCandidates',
+    'due',
+    'mark',
+    'remove',
+    'trash',
+    'known',
+    'discard',
+    'dropped',
+    'maintain'
   ],
   bodies: ['create', 'length', 'drop', 'scan', 'claim', 'claimed']
 } as const

@@ -2,10 +2,10 @@
 import { GcRefused } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
 import { equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
+import type { StoreFactory } from '../factory.js'
 import { over, row } from '../row.js'
 import { collect, expectEntries, putReleased, releasesArrived, sourceOver } from '../sweeping.js'
 import { type Gate, gate, type Operation, watch } from '../tap.js'
-import type { StoreFactory } from '../factory.js'
 
 const reasonOf = (error: unknown) => (error as { reason?: unknown }).reason
 const refusedAs = (reason: string) => (error: unknown) =>
@@ -29,9 +29,14 @@ async function haltable(factory: StoreFactory) {
 }
 
 // O14
+/**
+ * Contract stamp: docs/spec/store-api.md#removing
+ * Contract stamp: docs/spec/sweep.md#direct-delete
+ */
 const doubleDelete = row({
   name: 'deleting_twice_or_the_absent_is_the_same_answer_everywhere',
-  statement: 'The one delete that removes the entry answers true; a second, a concurrent one and one of the absent answer false.',
+  statement:
+    'The one delete that removes the entry answers true; a second, a concurrent one and one of the absent answer false.',
   stamps: ['docs/spec/store-api.md#removing', 'docs/spec/sweep.md#direct-delete'],
   invariant: 'INV-11',
   cases: ['O14'],
@@ -50,9 +55,14 @@ const doubleDelete = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#removing
+ * Contract stamp: docs/spec/sweep.md#direct-delete
+ */
 const deleteRefuses = row({
   name: 'a_delete_refuses_what_is_pinned_or_live',
-  statement: 'A delete of a pinned or referenced entry is refused with the reason and removes nothing; a failing source refuses too.',
+  statement:
+    'A delete of a pinned or referenced entry is refused with the reason and removes nothing; a failing source refuses too.',
   stamps: ['docs/spec/store-api.md#removing', 'docs/spec/sweep.md#direct-delete'],
   invariant: 'INV-4',
   run: over(async (store, factory) => {
@@ -72,7 +82,11 @@ const deleteRefuses = row({
       const failing = store.protect({ name: 'down', live: () => Promise.reject(new Error('down')) })
       await refuses(() => store.delete(key), refusedAs('source-failed'), 'a delete beside a source that cannot answer')
       failing.remove()
-      sameBytes(await present(await store.get(key), 'the entry is there').bytes(), bytesOf(length, 1), 'nothing was removed')
+      sameBytes(
+        await present(await store.get(key), 'the entry is there').bytes(),
+        bytesOf(length, 1),
+        'nothing was removed'
+      )
       const outcomes = await store.deleteMany([key, `blake3:${'00'.repeat(32)}`])
       equal([outcomes.size, outcomes.get(key)], [2, 'deleted'], 'deleteMany answers for each key')
     }
@@ -80,16 +94,27 @@ const deleteRefuses = row({
 })
 
 // O11
+/**
+ * Contract stamp: docs/spec/sweep.md#direct-delete
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const deleteRacingPut = row({
   name: 'a_delete_racing_a_put_never_takes_an_acknowledged_entry',
-  statement: 'Whatever point of a delete a put of the same bytes falls on, and whatever point of a put a delete falls on, a put that resolved has its entry.',
+  statement:
+    'Whatever point of a delete a put of the same bytes falls on, and whatever point of a put a delete falls on, a put that resolved has its entry.',
   stamps: ['docs/spec/sweep.md#direct-delete', 'docs/spec/sweep.md#invariants', 'docs/spec/engine-contract.md#publish'],
   invariant: 'INV-11',
   cases: ['O11'],
   async run(factory) {
     const { store, haltNext } = await haltable(factory)
     for (const length of tierLengths(factory)) {
-      for (const [operation, side] of [['mark', 'before'], ['mark', 'after'], ['remove', 'before'], ['remove', 'after']] as const) {
+      for (const [operation, side] of [
+        ['mark', 'before'],
+        ['mark', 'after'],
+        ['remove', 'before'],
+        ['remove', 'after']
+      ] as const) {
         const bytes = bytesOf(length, 11)
         const { key } = await putReleased(store, bytes)
         await releasesArrived(store)
@@ -99,13 +124,22 @@ const deleteRacingPut = row({
         const receipt = await store.put(bytes)
         halted.open()
         const end = await deletion
-        if ('error' in end) holds(refusedAs('pinned')(end.error), 'a delete that loses is refused as pinned', String(end.error))
+        if ('error' in end)
+          holds(refusedAs('pinned')(end.error), 'a delete that loses is refused as pinned', String(end.error))
         const what = `put ${side} ${operation} of a delete`
-        sameBytes(await present(await store.get(receipt.key), `${what} has its entry`).bytes(), bytes, `${what} is whole`)
+        sameBytes(
+          await present(await store.get(receipt.key), `${what} has its entry`).bytes(),
+          bytes,
+          `${what} is whole`
+        )
         await receipt.release()
         equal(await store.delete(key), true, `${what}: one entry is left to delete`)
       }
-      for (const [operation, side] of [['find', 'before'], ['publish', 'before'], ['publish', 'after']] as const) {
+      for (const [operation, side] of [
+        ['find', 'before'],
+        ['publish', 'before'],
+        ['publish', 'after']
+      ] as const) {
         const bytes = bytesOf(length, 12)
         const { key } = await putReleased(store, bytes)
         await releasesArrived(store)
@@ -117,7 +151,8 @@ const deleteRacingPut = row({
         const receipt = await put
         const what = `delete ${side} ${operation} of a put`
         const raced = end !== undefined && 'error' in end ? end.error : undefined
-        if (raced !== undefined) holds(refusedAs('pinned')(raced), 'a delete that loses is refused as pinned', String(raced))
+        if (raced !== undefined)
+          holds(refusedAs('pinned')(raced), 'a delete that loses is refused as pinned', String(raced))
         sameBytes(await present(await store.get(receipt.key), `${what}: the put has its entry`).bytes(), bytes, what)
         await receipt.release()
         equal(await store.delete(key), true, `${what}: one entry is left to delete`)
@@ -129,9 +164,14 @@ const deleteRacingPut = row({
 })
 
 // O11, against an executing sweep
+/**
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const sweepRacingPut = row({
   name: 'a_put_racing_a_removing_sweep_keeps_its_entry',
-  statement: 'A put that lands just before or after a sweep removes its content, or the reverse, ends with the entry in place.',
+  statement:
+    'A put that lands just before or after a sweep removes its content, or the reverse, ends with the entry in place.',
   stamps: ['docs/spec/sweep.md#invariants', 'docs/spec/engine-contract.md#publish'],
   invariant: 'INV-11',
   cases: ['O11'],
@@ -164,9 +204,14 @@ const sweepRacingPut = row({
 })
 
 // O12
+/**
+ * Contract stamp: docs/spec/sweep.md#direct-delete
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const pinDuringDelete = row({
   name: 'a_pin_taken_while_a_delete_decides_is_seen_by_it',
-  statement: 'A pin or put that lands between a delete\'s look and its removal makes the delete refuse, even when released again.',
+  statement:
+    "A pin or put that lands between a delete's look and its removal makes the delete refuse, even when released again.",
   stamps: ['docs/spec/sweep.md#direct-delete', 'docs/spec/engine-contract.md#catalog'],
   invariant: 'INV-11',
   cases: ['O12'],
@@ -185,7 +230,11 @@ const pinDuringDelete = row({
         halted.open()
         const end = await deletion
         holds('error' in end && refusedAs('pinned')(end.error), 'the delete is refused as pinned', JSON.stringify(end))
-        sameBytes(await present(await store.get(key), 'the pinned entry is there').bytes(), bytes, 'the pinned entry is whole')
+        sameBytes(
+          await present(await store.get(key), 'the pinned entry is there').bytes(),
+          bytes,
+          'the pinned entry is whole'
+        )
         await pin.release()
         equal(await store.delete(key), true, 'and is deleted once nobody holds it')
       }

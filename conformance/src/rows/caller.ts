@@ -10,6 +10,9 @@ const SCRIBBLES: Readonly<Record<string, (scribble: () => void) => unknown>> = {
 }
 
 // O48
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
 const mutatedBuffer = row({
   name: 'a_buffer_mutated_by_its_caller_during_put_never_makes_a_wrong_entry',
   statement: 'However the caller changes its buffer while a put runs, the entry under the key holds what the key says.',
@@ -28,7 +31,8 @@ const mutatedBuffer = row({
         // Which moment's bytes are stored is the store's choice where they are long; that the key is theirs is not.
         const { key, created } = await store.put(stored)
         equal([key, created], [receipt.key, false], `the key is the one of the stored bytes (changed ${when})`)
-        if (length <= 100) sameBytes(stored, original, `short bytes are stored as they were handed over (changed ${when})`)
+        if (length <= 100)
+          sameBytes(stored, original, `short bytes are stored as they were handed over (changed ${when})`)
       }
     }
   })
@@ -46,6 +50,9 @@ async function* refilling(bytes: Uint8Array, chunkLength: number): AsyncGenerato
 }
 
 // O48
+/**
+ * Contract stamp: docs/spec/store-api.md#content
+ */
 const reusedChunk = row({
   name: 'a_source_that_refills_one_buffer_is_stored_as_it_yielded',
   statement: 'A chunk is copied or consumed before the next one is asked for, so a producer may reuse its buffer.',
@@ -64,6 +71,9 @@ const reusedChunk = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
 const writerChunk = row({
   name: 'a_chunk_given_to_a_writer_is_the_callers_again_when_write_resolves',
   statement: 'After write resolves the caller may change the chunk; what was written does not change.',
@@ -86,6 +96,10 @@ const writerChunk = row({
 })
 
 // O48
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const ownBytes = row({
   name: 'bytes_handed_out_are_the_callers_own',
   statement: 'Whoever changes the bytes a read gave him changes nothing in the pool.',

@@ -1,7 +1,7 @@
 /** INV-10: a cancelled put or read ends at once, tells its producer once, and leaves nothing open. */
 import { accepts, bytesOf, longLength, tierLengths } from '../content.js'
-import { equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
-import { PRODUCERS, stalling } from '../failing.js'
+import { becomes, equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
+import { PRODUCERS, stallingAfter } from '../failing.js'
 import { over, row } from '../row.js'
 import { iterate } from '../sources.js'
 import { expectEntries, expectNoResidue } from '../sweeping.js'
@@ -19,9 +19,14 @@ function abortAt(nth: number) {
   return { signal: controller.signal, reason, point, fired: () => passed >= nth }
 }
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/engine-contract.md#stages
+ */
 const abortEverywhere = row({
   name: 'a_put_aborted_at_any_point_is_whole_or_leaves_nothing',
-  statement: 'Aborted before or after any engine call or pull, a put either resolves with a whole entry or rejects with the reason and no trace.',
+  statement:
+    'Aborted before or after any engine call or pull, a put either resolves with a whole entry or rejects with the reason and no trace.',
   stamps: ['docs/spec/store-api.md#putting', 'docs/spec/engine-contract.md#stages'],
   invariant: 'INV-10',
   cases: ['O52'],
@@ -61,9 +66,13 @@ const abortEverywhere = row({
 })
 
 // O52
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
 const producerTold = row({
   name: 'a_put_that_fails_tells_its_producer_exactly_once',
-  statement: 'An aborted or refused put ends its producer exactly once; with a signal aborted before, it pulls nothing.',
+  statement:
+    'An aborted or refused put ends its producer exactly once; with a signal aborted before, it pulls nothing.',
   stamps: ['docs/spec/store-api.md#putting'],
   invariant: 'INV-10',
   cases: ['O52'],
@@ -71,24 +80,44 @@ const producerTold = row({
     for (const [name, produce] of Object.entries(PRODUCERS)) {
       for (const length of tierLengths(factory)) {
         const bytes = bytesOf(length, 52)
-        const before = produce({ bytes, chunkLength: 100, then: () => {} })
+        const before = produce({ bytes, chunkLength: 100, atEnd: () => {} })
         const gone = new Error('gone before')
-        await refuses(() => store.put(before.content, { signal: AbortSignal.abort(gone) }), error => error === gone, 'aborted before')
+        await refuses(
+          () => store.put(before.content, { signal: AbortSignal.abort(gone) }),
+          error => error === gone,
+          'aborted before'
+        )
         equal(before.endings(), 1, `${name} is told when the signal was aborted before`)
         equal(before.pulls(), 0, `${name} is not pulled when the signal was aborted before`)
 
         const controller = new AbortController()
         const reason = new Error('gone in between')
-        const stalled = produce({ bytes, chunkLength: 100, then: () => (controller.abort(reason), stalling()) })
-        await refuses(() => store.put(stalled.content, { signal: controller.signal }), error => error === reason, 'aborted in mid-pull')
+        const stalled = produce({ bytes, chunkLength: 100, atEnd: stallingAfter(() => controller.abort(reason)) })
+        await refuses(
+          () => store.put(stalled.content, { signal: controller.signal }),
+          error => error === reason,
+          'aborted in mid-pull'
+        )
         equal(stalled.endings(), 1, `${name} is told when it is aborted in mid-pull`)
 
-        const refused = produce({ bytes, chunkLength: 100, then: () => {} })
-        await refuses(() => store.put(refused.content, { maxLength: 50 }), 'ERR_BLOB_TOO_LARGE', 'refused for its length')
+        const refused = produce({ bytes, chunkLength: 100, atEnd: () => {} })
+        await refuses(
+          () => store.put(refused.content, { maxLength: 50 }),
+          'ERR_BLOB_TOO_LARGE',
+          'refused for its length'
+        )
         equal(refused.endings(), 1, `${name} is told when the put is refused`)
 
+        const declared = produce({ bytes, chunkLength: 100, atEnd: () => {} })
+        await refuses(
+          () => store.put(declared.content, { length, maxLength: 50 }),
+          'ERR_BLOB_TOO_LARGE',
+          'refused for its declared length'
+        )
+        equal(declared.endings(), 1, `${name} is told when its declared length is refused`)
+
         const late = new AbortController()
-        const last = produce({ bytes, chunkLength: 100, then: () => late.abort(reason) })
+        const last = produce({ bytes, chunkLength: 100, atEnd: () => late.abort(reason) })
         const end = await settled(store.put(last.content, { signal: late.signal }))
         equal(last.endings(), 1, `${name} that has ended is not told twice`)
         if ('value' in end) {
@@ -104,9 +133,13 @@ const producerTold = row({
 })
 
 // O53
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
 const backpressure = row({
   name: 'a_slow_medium_stops_its_producer',
-  statement: 'While the medium is busy with a chunk the producer is not asked for more than a few: memory is bounded, not the content.',
+  statement:
+    'While the medium is busy with a chunk the producer is not asked for more than a few: memory is bounded, not the content.',
   stamps: ['docs/spec/store-api.md#putting'],
   invariant: 'INV-10',
   needs: ['dual-tier'],
@@ -139,17 +172,31 @@ const backpressure = row({
     const receipt = await store.put(source())
     equal(receipt.length, chunks * chunkLength, 'everything was stored')
     const bound = (factory.threshold ?? 0) + 2 * 1024 * 1024 + 8 * chunkLength
-    holds(ahead <= bound, 'the producer is at most the threshold and a few chunks ahead', `${ahead} bytes ahead, not ${bound}`)
+    holds(
+      ahead <= bound,
+      'the producer is at most the threshold and a few chunks ahead',
+      `${ahead} bytes ahead, not ${bound}`
+    )
     await store.close()
     await factory.teardown()
   }
 })
 
 // O43
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/engine-contract.md#body-store
+ * Contract stamp: docs/adr/006-read-path.md#decision
+ */
 const cancelledReads = row({
   name: 'a_read_that_is_abandoned_closes_the_medium',
-  statement: 'A blob that is never read opens nothing; one left in the middle, cancelled or aborted closes what it opened.',
-  stamps: ['docs/spec/store-api.md#reading', 'docs/spec/engine-contract.md#body-store', 'docs/adr/006-read-path.md#decision'],
+  statement:
+    'A blob that is never read opens nothing; one left in the middle, cancelled or aborted closes what it opened.',
+  stamps: [
+    'docs/spec/store-api.md#reading',
+    'docs/spec/engine-contract.md#body-store',
+    'docs/adr/006-read-path.md#decision'
+  ],
   invariant: 'INV-10',
   cases: ['O43', 'O52'],
   async run(factory) {
@@ -177,9 +224,14 @@ const cancelledReads = row({
       'left after one chunk': async () => {
         for await (const _ of present(await store.get(key), 'the entry is there')) break
       },
-      'cancelled before the first read': async () => present(await store.get(key), 'the entry is there').stream().cancel(),
+      'cancelled before the first read': async () =>
+        present(await store.get(key), 'the entry is there')
+          .stream()
+          .cancel(),
       'cancelled after one read': async () => {
-        const reader = present(await store.get(key), 'the entry is there').stream().getReader()
+        const reader = present(await store.get(key), 'the entry is there')
+          .stream()
+          .getReader()
         await reader.read()
         await reader.cancel()
       },
@@ -199,9 +251,8 @@ const cancelledReads = row({
     for (const [how, way] of Object.entries(ways)) {
       for (let time = 0; time < 200; time += 1) await way()
       // A cancelled read may reject before its body has closed; it closes without anybody's further help.
-      for (let turn = 0; turn < 100 && open > 0; turn += 1) await new Promise<void>(done => setImmediate(done))
-      equal(open, 0, `no body is open after 200 reads that were ${how}`)
-      equal(await handles(), baseline, `no handle is open after 200 reads that were ${how}`)
+      await becomes(async () => open === 0, `no body is open after 200 reads that were ${how}`)
+      await becomes(async () => (await handles()) === baseline, `no handle is open after 200 reads that were ${how}`)
     }
     await store.close()
     await factory.teardown()
@@ -209,23 +260,34 @@ const cancelledReads = row({
 })
 
 // O45: a stalled put is ended by nobody but its signal.
+/**
+ * Contract stamp: docs/spec/store-api.md#opening
+ */
 const waitingPut = row({
   name: 'a_put_waiting_for_its_producer_is_not_a_timeout',
-  statement: 'A producer slower than the operation timeout is waited for: the timeout bounds the medium, never user code.',
+  statement:
+    'A producer slower than the operation timeout is waited for: the timeout bounds the medium, never user code.',
   stamps: ['docs/spec/store-api.md#opening'],
   invariant: 'INV-10',
   async run(factory) {
-    const store = await factory.open({ operationTimeoutMs: 50 })
+    // Long enough for any call of a busy machine, short enough to wait for.
+    const timeoutMs = 1_000
+    const store = await factory.open({ operationTimeoutMs: timeoutMs })
     for (const length of tierLengths(factory).filter(length => accepts(factory, length))) {
       const bytes = bytesOf(length, 60)
       const source = async function* () {
         yield bytes.slice(0, length - 1)
         // Longer than the timeout by the clock that the store itself reads.
-        for (const end = performance.now() + 120; performance.now() < end; ) await new Promise<void>(done => setImmediate(done))
+        for (const end = performance.now() + 1.2 * timeoutMs; performance.now() < end; )
+          await new Promise<void>(done => setImmediate(done))
         yield bytes.slice(length - 1)
       }
       const { key } = await store.put(source())
-      sameBytes(await present(await store.get(key), 'the entry is there').bytes(), bytes, 'a slow producer is stored whole')
+      sameBytes(
+        await present(await store.get(key), 'the entry is there').bytes(),
+        bytes,
+        'a slow producer is stored whole'
+      )
     }
     await store.close()
     await factory.teardown()

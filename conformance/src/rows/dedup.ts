@@ -5,9 +5,14 @@ import { over, row } from '../row.js'
 import { PUT_PATHS } from '../sources.js'
 import { collect, expectCollected, expectEntries, putReleased, releasesArrived, sourceOver } from '../sweeping.js'
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/adr/003-put-paths-and-dispatch.md#decision
+ */
 const onePoolEntry = row({
   name: 'dedup_identical_content_is_one_pool_entry',
-  statement: 'The same content put again, by the same or another path, is the entry that is there; the first writer wins.',
+  statement:
+    'The same content put again, by the same or another path, is the entry that is there; the first writer wins.',
   stamps: ['docs/spec/store-api.md#putting', 'docs/adr/003-put-paths-and-dispatch.md#decision'],
   invariant: 'INV-2',
   run: over(async (store, factory) => {
@@ -31,6 +36,10 @@ const onePoolEntry = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const hundredAtOnce = row({
   name: 'a_hundred_simultaneous_puts_of_one_content_make_one_entry',
   statement: 'Of many puts of one content at the same time all resolve with one key, and exactly one made the entry.',
@@ -53,9 +62,14 @@ const hundredAtOnce = row({
 })
 
 // O09, with one instance
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const putAfterCollection = row({
   name: 'a_reput_after_collection_stores_the_bytes_again',
-  statement: 'A put after its content was deleted or swept away really stores it: no memory of what once existed is believed.',
+  statement:
+    'A put after its content was deleted or swept away really stores it: no memory of what once existed is believed.',
   stamps: ['docs/spec/store-api.md#putting', 'docs/spec/sweep.md#invariants'],
   invariant: 'INV-11',
   cases: ['O09'],
@@ -80,9 +94,14 @@ const putAfterCollection = row({
 })
 
 // O09, with two instances
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const putAfterOthersCollection = row({
   name: 'a_reput_after_another_instance_collected_stores_the_bytes_again',
-  statement: 'What one instance knew of an entry does not outlive its removal by another: the next put stores the bytes.',
+  statement:
+    'What one instance knew of an entry does not outlive its removal by another: the next put stores the bytes.',
   stamps: ['docs/spec/store-api.md#putting', 'docs/spec/sweep.md#invariants'],
   invariant: 'INV-11',
   needs: ['second'],
@@ -113,21 +132,36 @@ const putAfterOthersCollection = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
 const concurrentDifferent = row({
   name: 'simultaneous_puts_of_different_contents_do_not_mix',
   statement: 'Many puts of different contents at the same time each store their own bytes.',
   stamps: ['docs/spec/store-api.md#putting'],
   invariant: 'INV-2',
   run: over(async (store, factory) => {
-    const contents = tierLengths(factory).flatMap(length => Array.from({ length: 20 }, (_, at) => bytesOf(length + at, at)))
+    const contents = tierLengths(factory).flatMap(length =>
+      Array.from({ length: 20 }, (_, at) => bytesOf(length + at, at))
+    )
     const receipts = await Promise.all(contents.map((bytes, at) => PUT_PATHS[at % PUT_PATHS.length]?.put(store, bytes)))
     await expectEntries(store, contents.length, 'every content is an entry')
     for (const [at, receipt] of receipts.entries()) {
       const blob = await store.get(present(receipt, 'every put has a path').key)
       holds(receipt?.created === true, 'each of them made its entry')
-      sameBytes(await present(blob, 'the entry is there').bytes(), present(contents[at], 'a content'), 'the bytes are its own')
+      sameBytes(
+        await present(blob, 'the entry is there').bytes(),
+        present(contents[at], 'a content'),
+        'the bytes are its own'
+      )
     }
   })
 })
 
-export const dedupRows = [onePoolEntry, hundredAtOnce, putAfterCollection, putAfterOthersCollection, concurrentDifferent]
+export const dedupRows = [
+  onePoolEntry,
+  hundredAtOnce,
+  putAfterCollection,
+  putAfterOthersCollection,
+  concurrentDifferent
+]

@@ -1,11 +1,12 @@
 /** INV-11: a protection handed from a pin to a reference is never seen by a sweep or a delete as neither. */
+
+import type { Pin, Store } from '@alkblobs/core'
 import { bytesOf, tierLengths } from '../content.js'
 import { equal, holds, present, sameBytes, settled } from '../expect.js'
 import type { StoreFactory } from '../factory.js'
 import { row } from '../row.js'
 import { putReleased, releasesArrived, sourceOver } from '../sweeping.js'
 import { watch } from '../tap.js'
-import type { Pin, Store } from '@alkblobs/core'
 
 /** The points of a collection: each engine call, before and after, and each step of reading its sources. */
 interface Points {
@@ -60,6 +61,11 @@ async function pointed(factory: StoreFactory, references: Set<string>): Promise<
 }
 
 // O01, O02
+/**
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/spec/sweep.md#pins
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const duringSweep = row({
   name: 'a_pin_handed_over_to_a_reference_at_any_point_of_a_sweep_keeps_its_entry',
   statement: 'Reference written, then pin released, at any point of a staging or executing sweep: the entry stays.',
@@ -103,9 +109,14 @@ const duringSweep = row({
 })
 
 // O01 against a delete
+/**
+ * Contract stamp: docs/spec/sweep.md#direct-delete
+ * Contract stamp: docs/spec/sweep.md#pins
+ */
 const duringDelete = row({
   name: 'a_pin_handed_over_to_a_reference_at_any_point_of_a_delete_keeps_its_entry',
-  statement: 'Pin taken, reference written, pin released, at any point of a delete: the entry stays, or the pin was refused.',
+  statement:
+    'Pin taken, reference written, pin released, at any point of a delete: the entry stays, or the pin was refused.',
   stamps: ['docs/spec/sweep.md#direct-delete', 'docs/spec/sweep.md#pins'],
   invariant: 'INV-11',
   cases: ['O01', 'O12'],
@@ -139,6 +150,10 @@ const duringDelete = row({
 })
 
 // O02: a put that begins before the sources are read and whose reference is written after
+/**
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/spec/sweep.md#liveness-sources
+ */
 const putDuringSources = row({
   name: 'a_put_that_runs_while_the_sources_are_read_keeps_its_entry',
   statement: 'A put begun before and referenced after the sources took their snapshot is protected through that sweep.',
@@ -187,6 +202,9 @@ const putDuringSources = row({
 })
 
 // O08, embedded: put, then get, beside a sweeper that never rests
+/**
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const besideSweeper = row({
   name: 'a_put_beside_a_restless_sweeper_can_always_be_read',
   statement: 'While sweeps run without a pause, every put that resolved is readable as long as it is held.',

@@ -5,6 +5,7 @@ import { callerRows } from './caller.js'
 import { cancellingRows } from './cancelling.js'
 import { closingRows } from './closing.js'
 import { dedupRows } from './dedup.js'
+import { folderRows } from './folders.js'
 import { handoverRows } from './handover.js'
 import { hygieneRows } from './hygiene.js'
 import { mediaRows } from './media.js'
@@ -12,11 +13,14 @@ import { modeRows } from './modes.js'
 import { pinRows } from './pins.js'
 import { placementRows } from './placement.js'
 import { readingRows } from './reading.js'
+import { readingBesideRows } from './reading-beside.js'
+import { residueRows } from './residue.js'
 import { roundTripRows } from './round-trip.js'
 import { sweepAbortRows } from './sweep-aborts.js'
 import { durableSweepRows } from './sweep-durable.js'
 import { inlineSweepRows } from './sweep-inline.js'
 import { verificationRows } from './verification.js'
+import { virginRows } from './virgin.js'
 
 /** Every row of the suite, each name once. A factory runs those whose `needs` it declares. */
 export const rows: readonly Row[] = [
@@ -33,8 +37,12 @@ export const rows: readonly Row[] = [
   ...handoverRows,
   ...pinRows,
   ...readingRows,
+  ...readingBesideRows,
   ...verificationRows,
   ...placementRows,
+  ...residueRows,
+  ...virginRows,
   ...mediaRows,
+  ...folderRows,
   ...closingRows
 ]

@@ -1,19 +1,24 @@
 /** Whose medium it is, and media that are folders: claims, settings, links, disappearing folders. */
-import { watch } from '../tap.js'
-import { PoolRefused } from '../codes.js'
+
+import { EngineFailed, PoolRefused } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
-import { equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
+import { codeOf, equal, present, refuses, sameBytes, settled } from '../expect.js'
 import { oracleOf } from '../factory.js'
-import { over, row } from '../row.js'
-import { iterate } from '../sources.js'
+import { row } from '../row.js'
 import { expectEntries, putReleased, sourceOver } from '../sweeping.js'
+import { watch } from '../tap.js'
 
 const refusedAs = (reason: string) => (error: unknown) =>
   (error as { code?: unknown }).code === PoolRefused && (error as { reason?: unknown }).reason === reason
 
+/**
+ * Contract stamp: docs/spec/engine-contract.md#body-store
+ * Contract stamp: docs/spec/store-api.md#opening
+ */
 const foreignBodies = row({
   name: 'a_body_store_claimed_by_another_pool_is_refused',
-  statement: 'A pool does not use the large medium of another: it refuses at open or at its first put, and nothing of either is touched.',
+  statement:
+    'A pool does not use the large medium of another: it refuses at open or at its first put, and nothing of either is touched.',
   stamps: ['docs/spec/engine-contract.md#body-store', 'docs/spec/store-api.md#opening'],
   invariant: 'INV-8',
   needs: ['dual-tier', 'foreign', 'medium'],
@@ -31,7 +36,7 @@ const foreignBodies = row({
       return end.value
     }
     await refuses(attempt, held, 'a put into the large medium of another pool')
-    equal((await oracleOf(factory, owner).counts()).bodies, 1, 'the owner\'s medium is as it was')
+    equal((await oracleOf(factory, owner).counts()).bodies, 1, "the owner's medium is as it was")
     sameBytes(await present(await owner.get(key), 'the entry is there').bytes(), bytes, 'the owner reads its entry')
     equal((await owner.put(bytesOf(large, 3))).created, true, 'and goes on putting')
     await owner.close()
@@ -39,9 +44,15 @@ const foreignBodies = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#opening
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/adr/002-derivation.md#decision
+ */
 const settings = row({
   name: 'a_pool_of_another_derivation_or_window_is_refused_at_open',
-  statement: 'What a pool recorded when it was made is checked at open: another derivation or window delay is refused, with what was found.',
+  statement:
+    'What a pool recorded when it was made is checked at open: another derivation or window delay is refused, with what was found.',
   stamps: ['docs/spec/store-api.md#opening', 'docs/spec/sweep.md#durable-form', 'docs/adr/002-derivation.md#decision'],
   invariant: 'INV-8',
   needs: ['reopen', 'durable'],
@@ -55,22 +66,31 @@ const settings = row({
       await again.close()
       if ('error' in end) throw end.error
     }
-    await refuses(() => opened({ derivation: 'sha256', windowDelayMs: 60_000 }), refusedAs('derivation'), 'another derivation')
+    await refuses(
+      () => opened({ derivation: 'sha256', windowDelayMs: 60_000 }),
+      refusedAs('derivation'),
+      'another derivation'
+    )
     await refuses(() => opened({ windowDelayMs: 61_000 }), refusedAs('settings'), 'another window delay')
     store = present(await factory.reopen?.(store, { windowDelayMs: 60_000 }), 'the pool reopened as it was made')
     equal(await store.has(key), true, 'and with its own settings it is served')
     await store.configure({ windowDelayMs: 61_000 })
     await store.close()
     store = present(await factory.reopen?.(store, { windowDelayMs: 61_000 }), 'the pool reopened as it was set')
-    equal(await store.has(key), true, 'a changed setting is the pool\'s from then on')
+    equal(await store.has(key), true, "a changed setting is the pool's from then on")
     await store.close()
     await factory.teardown()
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#opening
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ */
 const reopened = row({
   name: 'a_reopened_pool_has_everything_that_was_acknowledged',
-  statement: 'Entries, staged candidates and their counts are there after a close and an open; what the closed store pinned is not.',
+  statement:
+    'Entries, staged candidates and their counts are there after a close and an open; what the closed store pinned is not.',
   stamps: ['docs/spec/store-api.md#opening', 'docs/spec/sweep.md#durable-form'],
   invariant: 'INV-11',
   needs: ['reopen', 'durable'],
@@ -82,7 +102,11 @@ const reopened = row({
     for (const bytes of contents) keys.push((await store.put(bytes)).key)
     store = present(await factory.reopen?.(store), 'the pool reopened')
     for (const [at, key] of keys.entries()) {
-      sameBytes(await present(await store.get(key), 'it is there').bytes(), present(contents[at], 'content'), 'it is whole')
+      sameBytes(
+        await present(await store.get(key), 'it is there').bytes(),
+        present(contents[at], 'content'),
+        'it is whole'
+      )
     }
     equal((await store.usage()).pins, 0, 'close released the pins')
     store.protect(sourceOver([]))
@@ -97,9 +121,14 @@ const reopened = row({
 })
 
 // O15, as far as one process goes: a sweep is stopped in the middle of its execution
+/**
+ * Contract stamp: docs/spec/sweep.md#crash-points
+ * Contract stamp: docs/spec/sweep.md#report
+ */
 const interrupted = row({
   name: 'an_interrupted_collection_is_finished_by_the_next',
-  statement: 'A sweep stopped between two batches leaves every entry whole or gone, the lease free, and the rest to the next sweep; counts add up.',
+  statement:
+    'A sweep stopped between two batches leaves every entry whole or gone, the lease free, and the rest to the next sweep; counts add up.',
   stamps: ['docs/spec/sweep.md#crash-points', 'docs/spec/sweep.md#report'],
   invariant: 'INV-4',
   cases: ['O15'],
@@ -138,61 +167,11 @@ const interrupted = row({
   }
 })
 
-// O40
-const links = row({
-  name: 'links_that_lead_out_of_the_root_are_not_followed',
-  statement: 'A folder that was replaced by a link out of the root is refused with a typed error; nothing is written behind it.',
-  stamps: ['docs/spec/engine-contract.md#body-store'],
-  invariant: 'INV-8',
-  needs: ['dual-tier', 'root', 'medium'],
-  cases: ['O40'],
-  run: over(async (store, factory) => {
-    const oracle = oracleOf(factory, store)
-    const large = tierLengths(factory).at(-1) ?? 1
-    await store.put(bytesOf(large, 1))
-    const outside = present(await oracle.linkOut?.(), 'links')
-    const typed = (error: unknown) => (error as { code?: unknown }).code === 'ERR_BLOB_ENGINE'
-    await refuses(() => store.put(bytesOf(large, 2)), typed, 'a put whose folder is a link')
-    equal(await outside(), 0, 'nothing was written outside the root')
-    equal((await oracle.counts()).stages, 0, 'nothing is left of the put')
-  })
-})
-
-// O44
-const disappearing = row({
-  name: 'a_folder_that_disappears_under_a_put_costs_nothing',
-  statement: 'While somebody removes empty folders under the root, every put resolves and every entry is whole.',
-  stamps: ['docs/spec/engine-contract.md#body-store'],
-  invariant: 'INV-11',
-  needs: ['dual-tier', 'root', 'medium'],
-  cases: ['O44'],
-  run: over(async (store, factory) => {
-    const oracle = oracleOf(factory, store)
-    const large = tierLengths(factory).at(-1) ?? 1
-    let running = true
-    let rounds = 0
-    const cleaning = (async () => {
-      while (running) {
-        await oracle.removeEmptyFolders?.()
-        rounds += 1
-        await new Promise<void>(done => setImmediate(done))
-      }
-    })()
-    const keys: string[] = []
-    for (let at = 0; at < 300; at += 30) {
-      const batch = Array.from({ length: 30 }, (_, nth) => store.put(iterate([bytesOf(large, at + nth)])))
-      keys.push(...(await Promise.all(batch)).map(({ key }) => key))
-    }
-    running = false
-    await cleaning
-    holds(rounds > 1, 'folders were removed while puts ran', `${rounds} rounds`)
-    for (const [at, key] of keys.entries()) {
-      sameBytes(await present(await store.get(key), 'it is there').bytes(), bytesOf(large, at), 'it is whole')
-    }
-  })
-})
-
 // O36
+/**
+ * Contract stamp: docs/spec/store-api.md#modes-and-thresholds
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const tooLargeThreshold = row({
   name: 'a_threshold_above_what_the_catalog_can_hold_is_refused_at_open',
   statement: 'What one inline body cannot hold is refused when the store is opened, before any row is written.',
@@ -200,8 +179,13 @@ const tooLargeThreshold = row({
   invariant: 'INV-8',
   cases: ['O36'],
   async run(factory) {
-    const refusal = (error: unknown) => ['ERR_BLOB_INVALID_ARGUMENT', PoolRefused].includes((error as { code: string }).code)
-    await refuses(() => factory.open({ threshold: Number.MAX_SAFE_INTEGER }), refusal, 'a threshold no catalog can hold')
+    const refusal = (error: unknown) =>
+      ['ERR_BLOB_INVALID_ARGUMENT', PoolRefused].includes((error as { code: string }).code)
+    await refuses(
+      () => factory.open({ threshold: Number.MAX_SAFE_INTEGER }),
+      refusal,
+      'a threshold no catalog can hold'
+    )
     for (const threshold of [-1, 0.5, Number.NaN, '1' as unknown as number]) {
       await refuses(() => factory.open({ threshold }), refusal, `a threshold of ${String(threshold)}`)
     }
@@ -210,13 +194,17 @@ const tooLargeThreshold = row({
 })
 
 // O35, with two instances in one process
+/**
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const twoWriters = row({
   name: 'two_instances_write_one_medium_without_a_conflict_reaching_the_caller',
-  statement: 'Two instances that put, pin, release and delete at the same time wait for each other; every call succeeds and the effects add up.',
+  statement:
+    'Two instances that put, pin, release and delete at the same time wait for each other; every call succeeds and the effects add up.',
   stamps: ['docs/spec/engine-contract.md#catalog'],
   invariant: 'INV-7',
   needs: ['second'],
-  cases: ['O35', 'O27'],
+  cases: ['O35'],
   async run(factory) {
     const store = await factory.open()
     const other = present(await factory.second?.(store), 'a second instance')
@@ -231,7 +219,9 @@ const twoWriters = row({
         if (time % 2 === 1) equal(await instance.delete(receipt.key), true, 'a delete of what is its own')
       }
     }
-    await Promise.all([store, store, store, store, other, other, other, other].map((instance, seed) => work(instance, seed + 1)))
+    await Promise.all(
+      [store, store, store, store, other, other, other, other].map((instance, seed) => work(instance, seed + 1))
+    )
     await expectEntries(store, 30, 'the shared contents are there once each')
     await expectEntries(other, 30, 'for both instances')
     await other.close()
@@ -240,4 +230,44 @@ const twoWriters = row({
   }
 })
 
-export const mediaRows = [foreignBodies, settings, reopened, interrupted, links, disappearing, tooLargeThreshold, twoWriters]
+// O37
+/**
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
+const refusedWrite = row({
+  name: 'a_write_that_the_medium_refuses_fails_alone',
+  statement:
+    'When the medium refuses one entry and undoes the transaction, that put alone rejects, with its cause; puts beside it and after it succeed.',
+  stamps: ['docs/spec/engine-contract.md#publish', 'docs/spec/engine-contract.md#catalog'],
+  invariant: 'INV-3',
+  needs: ['medium', 'refuse'],
+  cases: ['O37'],
+  run: over(async (store, factory) => {
+    const oracle = oracleOf(factory, store)
+    store.protect(sourceOver([]))
+    await store.put('the pool is made')
+    for (const length of tierLengths(factory)) {
+      await oracle.refuse?.(length)
+      const typed = (error: unknown) => codeOf(error) === EngineFailed && (error as Error).cause !== undefined
+      const refused = refuses(() => store.put(bytesOf(length, 37)), typed, 'a put that the medium refuses')
+      const beside = Array.from({ length: 10 }, (_, at) => store.put(bytesOf(50 + at, 37)))
+      await refused
+      for (const receipt of await Promise.all(beside)) {
+        equal(await store.has(receipt.key), true, 'a put beside the refused one')
+        await receipt.release()
+        equal(await store.delete(receipt.key), true, 'a delete after the refused one')
+      }
+      equal((await store.sweep()).aborted, undefined, 'a sweep after the refused one')
+      await expectEntries(store, 1, 'nothing of the refused put remains')
+      equal((await oracle.counts()).stages, 0, 'not even a stage')
+      await oracle.refuse?.(undefined)
+      const receipt = await store.put(bytesOf(length, 37))
+      equal(receipt.created, true, 'the same put once the medium accepts it')
+      await receipt.release()
+      equal(await store.delete(receipt.key), true, 'and it is an entry like any other')
+    }
+  })
+})
+
+export const mediaRows = [refusedWrite, foreignBodies, settings, reopened, interrupted, tooLargeThreshold, twoWriters]

@@ -1,4 +1,6 @@
 /** The length rule of each mode, and what `stat` and bad keys answer. */
+
+import type { Store } from '@alkblobs/core'
 import { InvalidKey, TooLarge } from '../codes.js'
 import { bytesOf, interestingSizes, tierLengths } from '../content.js'
 import { equal, holds, present, refuses, sameBytes } from '../expect.js'
@@ -7,8 +9,11 @@ import { over, row } from '../row.js'
 import { iterate, PUT_PATHS } from '../sources.js'
 import { expectEntries, expectNoResidue } from '../sweeping.js'
 import { tapped, watch } from '../tap.js'
-import type { Store } from '@alkblobs/core'
 
+/**
+ * Contract stamp: docs/spec/store-api.md#modes-and-thresholds
+ * Contract stamp: docs/adr/011-modes.md#decision
+ */
 const memOnly = row({
   name: 'mem_only_mode_accepts_every_length_on_both_put_paths',
   statement: 'A store without a threshold takes content of any length, known beforehand or not.',
@@ -31,9 +36,13 @@ const memOnly = row({
 /** Finds the longest length a kv-only store accepts: known-length rejections read nothing, so probing costs nothing. */
 async function discoverThreshold(store: Store): Promise<number> {
   const refused = async (length: number) => {
-    const script = { bytes: new Uint8Array(0), chunkLength: 1, then: () => {} }
+    const script = { bytes: new Uint8Array(0), chunkLength: 1, atEnd: () => {} }
     const producer = present(PRODUCERS['an async iterable']?.(script), 'a producer')
-    const error = await refuses(() => store.put(producer.content, { length }), () => true, 'an empty source of a declared length')
+    const error = await refuses(
+      () => store.put(producer.content, { length }),
+      () => true,
+      'an empty source of a declared length'
+    )
     if ((error as { code?: string }).code !== TooLarge) return false
     equal(producer.pulls(), 0, 'a known length over the threshold is refused before a byte is read')
     return true
@@ -49,9 +58,14 @@ async function discoverThreshold(store: Store): Promise<number> {
   return accepted
 }
 
+/**
+ * Contract stamp: docs/spec/store-api.md#modes-and-thresholds
+ * Contract stamp: docs/adr/011-modes.md#decision
+ */
 const kvOnly = row({
   name: 'kv_only_mode_rejects_over_threshold_puts_at_put_time',
-  statement: 'A store without a large tier refuses what is longer than its threshold: unread where the length is known, at the threshold where not.',
+  statement:
+    'A store without a large tier refuses what is longer than its threshold: unread where the length is known, at the threshold where not.',
   stamps: ['docs/spec/store-api.md#modes-and-thresholds', 'docs/adr/011-modes.md#decision'],
   invariant: 'INV-8',
   needs: ['kv-only'],
@@ -64,24 +78,39 @@ const kvOnly = row({
     await refuses(() => store.put(over), TooLarge, 'bytes one over the threshold')
     await refuses(() => store.put(iterate([over]), { length: over.length }), TooLarge, 'a stream declared one over')
     await refuses(() => store.put(iterate([over])), TooLarge, 'a stream that turns out one over')
-    const endless = { bytes: bytesOf(threshold + 50_000, 1), chunkLength: 1024, then: () => {} }
+    const endless = { bytes: bytesOf(threshold + 50_000, 1), chunkLength: 1024, atEnd: () => {} }
     const producer = present(PRODUCERS['an async iterable']?.(endless), 'a producer')
     await refuses(() => store.put(producer.content), TooLarge, 'a stream far over the threshold')
     holds(producer.pulls() <= threshold / 1024 + 2, 'it is stopped at the threshold', `${producer.pulls()} pulls`)
     const writer = store.writer()
-    await refuses(async () => (await writer.write(over), await writer.commit()), TooLarge, 'a writer one over the threshold')
+    await refuses(
+      async () => {
+        await writer.write(over)
+        return await writer.commit()
+      },
+      TooLarge,
+      'a writer one over the threshold'
+    )
     await writer.discard()
     await expectEntries(store, 0, 'nothing over the threshold is stored')
     await expectNoResidue(store, 'nothing over the threshold is left')
     for (const length of [threshold - 1, threshold]) {
       for (const path of PUT_PATHS) {
         const { key } = await path.put(store, bytesOf(length, 5))
-        equal(present(await store.stat(key), 'it is there').length, length, `${length} bytes as ${path.name} are accepted`)
+        equal(
+          present(await store.stat(key), 'it is there').length,
+          length,
+          `${length} bytes as ${path.name} are accepted`
+        )
       }
     }
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const statOnly = row({
   name: 'stat_reports_len_and_algorithm_without_fetching_content',
   statement: 'stat, has and hasMany answer from the record alone; no body is read.',
@@ -89,8 +118,11 @@ const statOnly = row({
   invariant: 'INV-6',
   async run(factory) {
     let fetched = 0
+    const countRead = (operation: string) => {
+      if (operation === 'read') fetched += 1
+    }
     const count = (definition: Parameters<typeof tapped>[0]) =>
-      tapped(watch({ before: operation => void (operation === 'read' && (fetched += 1)) })(definition), {
+      tapped(watch({ before: countRead })(definition), {
         bodies: inner => ({
           read(...args: Parameters<typeof inner.read>) {
             fetched += 1
@@ -114,9 +146,14 @@ const statOnly = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/store-api.md#errors
+ */
 const badKeys = row({
   name: 'a_malformed_key_is_refused_everywhere_and_an_absent_one_is_an_answer',
-  statement: 'Every call that takes a key refuses what is no key of the pool, and answers the absent one without an error.',
+  statement:
+    'Every call that takes a key refuses what is no key of the pool, and answers the absent one without an error.',
   stamps: ['docs/spec/store-api.md#reading', 'docs/spec/store-api.md#errors'],
   invariant: 'INV-8',
   run: over(async store => {
@@ -131,11 +168,26 @@ const badKeys = row({
       pin: key => store.pin(key),
       why: key => store.why(key),
       'list after': async key => {
-        for await (const _ of store.list({ after: key })) continue
+        for await (const _ of store.list({ after: key }));
       }
     }
-    const malformed: unknown[] = ['', 'blake3:', digest, `blake3:${digest.toUpperCase()}`, `blake3:${digest}0`, `blake3:${digest.slice(1)}`,
-      `md5:${digest}`, ` blake3:${digest}`, `blake3:${digest}\n`, '../../etc/passwd', `sha256:${digest}`, undefined, null, 7, {}]
+    const malformed: unknown[] = [
+      '',
+      'blake3:',
+      digest,
+      `blake3:${digest.toUpperCase()}`,
+      `blake3:${digest}0`,
+      `blake3:${digest.slice(1)}`,
+      `md5:${digest}`,
+      ` blake3:${digest}`,
+      `blake3:${digest}\n`,
+      '../../etc/passwd',
+      `sha256:${digest}`,
+      undefined,
+      null,
+      7,
+      {}
+    ]
     for (const [name, call] of Object.entries(calls)) {
       for (const key of malformed) {
         if (name === 'list after' && key === undefined) continue

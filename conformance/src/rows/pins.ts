@@ -8,9 +8,14 @@ import { collect, expectCounts, expectNoResidue, putReleased, releasesArrived, s
 import { gate, watch } from '../tap.js'
 
 // O07
+/**
+ * Contract stamp: docs/spec/store-api.md#receipts
+ * Contract stamp: docs/spec/sweep.md#pins
+ */
 const releasedTwice = row({
   name: 'a_pin_released_twice_or_after_close_is_released_once',
-  statement: 'release() may be called again, at the same time or after close: every call resolves and only the first counts.',
+  statement:
+    'release() may be called again, at the same time or after close: every call resolves and only the first counts.',
   stamps: ['docs/spec/store-api.md#receipts', 'docs/spec/sweep.md#pins'],
   invariant: 'INV-10',
   cases: ['O07'],
@@ -39,6 +44,10 @@ const releasedTwice = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#pins
+ * Contract stamp: docs/spec/store-api.md#receipts
+ */
 const counted = row({
   name: 'pins_of_one_key_are_counted_and_the_last_release_frees_it',
   statement: 'Several receipts and pins of one key protect it until the last of them is released.',
@@ -53,7 +62,11 @@ const counted = row({
       const holders = [...receipts, present(await store.pin(key), 'a pin'), present(await store.pin(key), 'a pin')]
       for (const [at, holder] of holders.entries()) {
         equal(store.pins(), [{ key, count: holders.length - at }], 'the store counts its pins')
-        equal(await collect(store), { staged: 0, deleted: 0, cancelled: 0, bytesDeleted: 0 }, 'a pinned entry is never staged')
+        equal(
+          await collect(store),
+          { staged: 0, deleted: 0, cancelled: 0, bytesDeleted: 0 },
+          'a pinned entry is never staged'
+        )
         await holder.release()
       }
       equal((await collect(store)).deleted, 1, 'after the last release it is swept')
@@ -62,6 +75,10 @@ const counted = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#pins
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const lateRelease = row({
   name: 'a_late_release_after_a_reput_leaves_the_newer_pin_alone',
   statement: 'A release that reaches the medium after the same content was put again ends only the pin it took.',
@@ -96,6 +113,10 @@ const lateRelease = row({
 })
 
 // O06
+/**
+ * Contract stamp: docs/spec/sweep.md#maintenance
+ * Contract stamp: docs/spec/sweep.md#pins
+ */
 const reapedPins = row({
   name: 'housekeeping_reaps_expired_pins_and_only_those',
   statement: 'A maintenance run or sweep ends pins past their expiry, and leaves those that are held.',
@@ -127,6 +148,10 @@ const reapedPins = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#pins
+ * Contract stamp: docs/spec/store-api.md#receipts
+ */
 const withoutPin = row({
   name: 'a_put_without_a_pin_needs_a_window_to_rely_on',
   statement: '`pin: false` is refused where no window delay protects the entry, before anything is stored.',
@@ -139,9 +164,14 @@ const withoutPin = row({
 })
 
 // O10, without a pin
+/**
+ * Contract stamp: docs/spec/sweep.md#pins
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ */
 const windowProtects = row({
   name: 'a_put_without_a_pin_is_protected_by_a_full_window',
-  statement: 'An unpinned put, also one that finds its entry staged, is followed by a full window delay before the entry may go.',
+  statement:
+    'An unpinned put, also one that finds its entry staged, is followed by a full window delay before the entry may go.',
   stamps: ['docs/spec/sweep.md#pins', 'docs/spec/sweep.md#durable-form'],
   invariant: 'INV-11',
   needs: ['durable', 'age'],
@@ -167,6 +197,10 @@ const windowProtects = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#report
+ * Contract stamp: docs/spec/store-api.md#removing
+ */
 const whyTells = row({
   name: 'why_tells_what_protects_an_entry',
   statement: '`why` names the pins, the sources and the window row of a key, and what a sweep would do now.',

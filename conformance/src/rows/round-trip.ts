@@ -6,6 +6,11 @@ import { over, row } from '../row.js'
 import { iterate, PUT_PATHS, sourcesOf } from '../sources.js'
 import { collect, expectEntries, sourceOver } from '../sweeping.js'
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/adr/002-derivation.md#decision
+ */
 const byteIdentical = row({
   name: 'round_trip_puts_and_gets_are_byte_identical',
   statement: 'Whatever is put, by either path and in any chunking, is read back byte for byte, whole and as a stream.',
@@ -32,6 +37,10 @@ const byteIdentical = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#content
+ * Contract stamp: docs/adr/002-derivation.md#decision
+ */
 const everySource = row({
   name: 'every_source_type_and_chunking_gives_one_key',
   statement: 'The same bytes give the same key from every content type and chunking, on each tier.',
@@ -62,6 +71,9 @@ const VECTORS = {
   }
 } as const
 
+/**
+ * Contract stamp: docs/adr/002-derivation.md#decision
+ */
 const publishedVectors = row({
   name: 'keys_are_the_published_digests_of_the_derivation',
   statement: 'A key is the algorithm and the standard digest of the content, for both derivations.',
@@ -83,9 +95,14 @@ const publishedVectors = row({
 })
 
 // O47
+/**
+ * Contract stamp: docs/spec/store-api.md#content
+ * Contract stamp: docs/spec/store-api.md#reading
+ */
 const emptyBlob = row({
   name: 'the_empty_blob_is_a_blob_like_any_other',
-  statement: 'No bytes are a content: one key from every source, length 0, readable, pinnable, sweepable, never taken for absence.',
+  statement:
+    'No bytes are a content: one key from every source, length 0, readable, pinnable, sweepable, never taken for absence.',
   stamps: ['docs/spec/store-api.md#content', 'docs/spec/store-api.md#reading'],
   invariant: 'INV-1',
   cases: ['O47'],
@@ -131,6 +148,9 @@ const views = (bytes: Uint8Array): readonly { name: string; view: ArrayBufferVie
 }
 
 // O49
+/**
+ * Contract stamp: docs/spec/store-api.md#content
+ */
 const slabViews = row({
   name: 'a_view_stores_exactly_the_bytes_it_covers',
   statement: 'Any view of memory counts as the bytes from its offset over its length, at any alignment.',
@@ -152,11 +172,19 @@ const slabViews = row({
         const receipt = await store.put(slab.subarray(offset, offset + length))
         equal(receipt.key, key, `a view at byte offset ${offset} has the key of the bytes it covers`)
       }
-      sameBytes(await present(await store.get(key), 'the entry is there').bytes(), bytes, 'the stored bytes are those bytes')
+      sameBytes(
+        await present(await store.get(key), 'the entry is there').bytes(),
+        bytes,
+        'the stored bytes are those bytes'
+      )
     }
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#content
+ * Contract stamp: docs/spec/store-api.md#errors
+ */
 const detached = row({
   name: 'a_detached_buffer_is_refused',
   statement: 'A buffer that was transferred away is refused with a typed error; nothing is stored.',

@@ -1,10 +1,19 @@
 /** INV-4: a sweep that cannot know deletes nothing, on every form. */
+
+import type { LivenessSource, Store } from '@alkblobs/core'
 import { bytesOf, tierLengths } from '../content.js'
 import { equal, holds } from '../expect.js'
-import { over, row } from '../row.js'
-import { collect, countsOf, expectAborted, expectEntries, putReleased, releasesArrived, sourceOver } from '../sweeping.js'
-import type { LivenessSource, Store } from '@alkblobs/core'
 import type { StoreFactory } from '../factory.js'
+import { over, row } from '../row.js'
+import {
+  collect,
+  countsOf,
+  expectAborted,
+  expectEntries,
+  putReleased,
+  releasesArrived,
+  sourceOver
+} from '../sweeping.js'
 
 async function fill(store: Store, factory: StoreFactory): Promise<string[]> {
   const keys: string[] = []
@@ -15,10 +24,20 @@ async function fill(store: Store, factory: StoreFactory): Promise<string[]> {
 }
 
 // O04
+/**
+ * Contract stamp: docs/spec/sweep.md#liveness-sources
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const noSources = row({
   name: 'sweep_without_liveness_sources_aborts_and_deletes_nothing',
-  statement: 'Without a liveness source nothing is known to be dead: the sweep answers so, and does nothing; an empty source is an answer.',
-  stamps: ['docs/spec/sweep.md#liveness-sources', 'docs/spec/sweep.md#invariants', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  statement:
+    'Without a liveness source nothing is known to be dead: the sweep answers so, and does nothing; an empty source is an answer.',
+  stamps: [
+    'docs/spec/sweep.md#liveness-sources',
+    'docs/spec/sweep.md#invariants',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-4',
   cases: ['O04'],
   run: over(async (store, factory) => {
@@ -35,6 +54,9 @@ const noSources = row({
 })
 
 // O04, where the source belongs to another instance
+/**
+ * Contract stamp: docs/spec/sweep.md#liveness-sources
+ */
 const othersSource = row({
   name: 'a_source_registered_on_another_instance_does_not_count',
   statement: 'An instance without a source of its own aborts its sweep, whatever another instance registered.',
@@ -60,7 +82,12 @@ const othersSource = row({
 
 const broken = new Error('the source is down')
 const failures: Readonly<Record<string, LivenessSource>> = {
-  'throws at once': { name: 'broken', live: () => { throw broken } },
+  'throws at once': {
+    name: 'broken',
+    live: () => {
+      throw broken
+    }
+  },
   'rejects at once': { name: 'broken', live: () => Promise.reject(broken) },
   'yields some keys and then throws': {
     name: 'broken',
@@ -77,10 +104,20 @@ const failures: Readonly<Record<string, LivenessSource>> = {
 }
 
 // O03
+/**
+ * Contract stamp: docs/spec/sweep.md#liveness-sources
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const failedSource = row({
   name: 'sweep_with_a_failed_protect_callback_aborts_and_deletes_nothing',
-  statement: 'A source that throws, hangs or answers what is no key aborts the sweep as data: nothing staged, nothing deleted, lease free.',
-  stamps: ['docs/spec/sweep.md#liveness-sources', 'docs/spec/sweep.md#invariants', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  statement:
+    'A source that throws, hangs or answers what is no key aborts the sweep as data: nothing staged, nothing deleted, lease free.',
+  stamps: [
+    'docs/spec/sweep.md#liveness-sources',
+    'docs/spec/sweep.md#invariants',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-4',
   cases: ['O03'],
   run: over(async (store, factory) => {
@@ -102,17 +139,24 @@ const failedSource = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#liveness-sources
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const failedQuestion = row({
   name: 'a_source_that_fails_when_asked_about_candidates_stops_the_sweep',
-  statement: 'A source that answers by batch and fails, or names a key that is none, ends the sweep; nothing is deleted after the doubt.',
+  statement:
+    'A source that answers by batch and fails, or names a key that is none, ends the sweep; nothing is deleted after the doubt.',
   stamps: ['docs/spec/sweep.md#liveness-sources', 'docs/spec/sweep.md#invariants'],
   invariant: 'INV-4',
   cases: ['O03'],
   run: over(async (store, factory) => {
     const keys = await fill(store, factory)
     const answers: Readonly<Record<string, () => Promise<string[]>>> = {
-      'rejects': () => Promise.reject(broken),
-      'throws': () => { throw broken },
+      rejects: () => Promise.reject(broken),
+      throws: () => {
+        throw broken
+      },
       'answers nothing to iterate': () => Promise.resolve(undefined as unknown as string[]),
       'answers a key that is none': () => Promise.resolve(['typo'])
     }
@@ -120,7 +164,11 @@ const failedQuestion = row({
       const registration = store.protect({ name: 'asked', isLive })
       for (let time = 0; time < 2; time += 1) {
         const report = await store.sweep()
-        equal({ aborted: report.aborted, source: report.source }, { aborted: 'ProtectFailed', source: 'asked' }, `a source that ${how}`)
+        equal(
+          { aborted: report.aborted, source: report.source },
+          { aborted: 'ProtectFailed', source: 'asked' },
+          `a source that ${how}`
+        )
         equal(countsOf(report).deleted, 0, `a source that ${how} deletes nothing`)
       }
       registration.remove()
@@ -131,6 +179,10 @@ const failedQuestion = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#report
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const cancelledSweep = row({
   name: 'a_cancelled_sweep_says_exactly_what_it_did',
   statement: 'A sweep cancelled before it began, or while its sources are read, does nothing and says so.',
@@ -139,7 +191,11 @@ const cancelledSweep = row({
   run: over(async (store, factory) => {
     const keys = await fill(store, factory)
     const controller = new AbortController()
-    store.protect({ name: 'cancelling', live: () => (controller.abort(new Error('enough')), []) })
+    const live = () => {
+      controller.abort(new Error('enough'))
+      return []
+    }
+    store.protect({ name: 'cancelling', live })
     const report = await store.sweep({ signal: controller.signal })
     expectAborted(report, 'Cancelled', 'a sweep cancelled while its sources are read')
     await expectEntries(store, keys.length, 'nothing was deleted')
@@ -148,6 +204,10 @@ const cancelledSweep = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#report
+ * Contract stamp: docs/adr/012-sweep-report-and-forms.md#decision
+ */
 const dryRun = row({
   name: 'a_dry_run_equals_the_next_staging',
   statement: 'A dry run changes nothing and reports what the next sweep stages.',
@@ -170,9 +230,13 @@ const dryRun = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#report
+ */
 const bounded = row({
   name: 'a_sweep_deletes_no_more_than_it_was_allowed_to',
-  statement: '`maxDeletes` bounds the removals of a sweep; the rest waits for the next, and nothing is lost or counted twice.',
+  statement:
+    '`maxDeletes` bounds the removals of a sweep; the rest waits for the next, and nothing is lost or counted twice.',
   stamps: ['docs/spec/sweep.md#report'],
   invariant: 'INV-4',
   run: over(async (store, factory) => {

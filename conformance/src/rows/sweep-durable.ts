@@ -1,16 +1,27 @@
 /** INV-4 and INV-5 on the durable form: staged by one sweep, executed by a later one; window delay 0 unless a row is about it. */
-import { PAGE_SIZE } from '../pages.js'
+
 import { bytesOf, tierLengths } from '../content.js'
-import { oracleOf } from '../factory.js'
 import { equal, holds, present, sameBytes } from '../expect.js'
+import { oracleOf } from '../factory.js'
+import { PAGE_SIZE } from '../pages.js'
 import { over, row } from '../row.js'
 import { expectAborted, expectCounts, putReleased, sourceOver } from '../sweeping.js'
 import { gate, tapped } from '../tap.js'
 
+/**
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/spec/sweep.md#report
+ * Contract stamp: docs/adr/012-sweep-report-and-forms.md#decision
+ */
 const twoSweeps = row({
   name: 'two_sweep_exact_counts_over_the_full_protection_set',
-  statement: 'The first sweep stages exactly what nobody protects and deletes nothing; the second deletes exactly that.',
-  stamps: ['docs/spec/sweep.md#durable-form', 'docs/spec/sweep.md#report', 'docs/adr/012-sweep-report-and-forms.md#decision'],
+  statement:
+    'The first sweep stages exactly what nobody protects and deletes nothing; the second deletes exactly that.',
+  stamps: [
+    'docs/spec/sweep.md#durable-form',
+    'docs/spec/sweep.md#report',
+    'docs/adr/012-sweep-report-and-forms.md#decision'
+  ],
   invariant: 'INV-4',
   needs: ['durable', 'medium'],
   run: over(async (store, factory) => {
@@ -32,7 +43,11 @@ const twoSweeps = row({
     expectCounts(await store.sweep(), { live: 5 * tiers, candidatesStaged: 5 * tiers }, 'the staging sweep')
     const oracle = oracleOf(factory, store)
     equal((await oracle.counts()).window, 5 * tiers, 'the schedule holds what was staged')
-    expectCounts(await store.sweep(), { live: 5 * tiers, deleted: 5 * tiers, bytesDeleted: bytes }, 'the executing sweep')
+    expectCounts(
+      await store.sweep(),
+      { live: 5 * tiers, deleted: 5 * tiers, bytesDeleted: bytes },
+      'the executing sweep'
+    )
     equal((await oracle.counts()).window, 0, 'the schedule is empty again')
     expectCounts(await store.sweep(), { live: 5 * tiers }, 'a third sweep finds nothing more')
     for (const key of live) equal(await store.has(key), true, 'a live entry is there')
@@ -40,10 +55,19 @@ const twoSweeps = row({
 })
 
 // O10
+/**
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/spec/sweep.md#invariants
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const putInWindow = row({
   name: 'a_put_landing_during_the_window_survives_the_executing_sweep',
   statement: 'A put of a staged content keeps its entry through the sweep that would have executed it.',
-  stamps: ['docs/spec/sweep.md#durable-form', 'docs/spec/sweep.md#invariants', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  stamps: [
+    'docs/spec/sweep.md#durable-form',
+    'docs/spec/sweep.md#invariants',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-4',
   needs: ['durable'],
   cases: ['O10'],
@@ -67,9 +91,14 @@ const putInWindow = row({
 })
 
 // O10: the mark alone protects, without the pin
+/**
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const reputCancels = row({
   name: 'a_reput_of_a_staged_key_cancels_it',
-  statement: 'A put of a staged content, released again, restarts the wait: the row counts as cancelled, and the key may be staged anew.',
+  statement:
+    'A put of a staged content, released again, restarts the wait: the row counts as cancelled, and the key may be staged anew.',
   stamps: ['docs/spec/sweep.md#durable-form', 'docs/spec/engine-contract.md#publish'],
   invariant: 'INV-4',
   needs: ['durable'],
@@ -89,6 +118,10 @@ const reputCancels = row({
 })
 
 // O17
+/**
+ * Contract stamp: docs/spec/sweep.md#lease
+ * Contract stamp: docs/adr/013-lease-and-defaults.md#decision
+ */
 const contended = row({
   name: 'the_contended_second_sweeper_aborts_as_data_and_the_holder_stages_only',
   statement: 'Of two sweeps at once one is locked out and says so; the holder stages, and executes nothing it staged.',
@@ -101,7 +134,8 @@ const contended = row({
     // Two instances under one label, as containers that share a hostname: the label is no identity.
     const other = await factory.second?.(store, { instanceId: 'twin' })
     const held = gate()
-    store.protect({ name: 'slow', live: () => held.pass().then(() => []) })
+    let asked = 0
+    store.protect({ name: 'slow', live: () => (asked++ === 0 ? held.pass().then(() => []) : []) })
     other?.protect(sourceOver([]))
     const { length } = await putReleased(store, bytesOf(64, 1))
     const holder = store.sweep()
@@ -117,10 +151,19 @@ const contended = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#listing
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const listThroughSchedule = row({
   name: 'list_correctness_is_observable_through_durable_schedule_outcomes',
   statement: 'Every entry is listed exactly once across pages: staged once, deleted once, none forgotten.',
-  stamps: ['docs/spec/store-api.md#listing', 'docs/spec/sweep.md#durable-form', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  stamps: [
+    'docs/spec/store-api.md#listing',
+    'docs/spec/sweep.md#durable-form',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-5',
   needs: ['durable'],
   run: over(async (store, factory) => {
@@ -138,7 +181,11 @@ const listThroughSchedule = row({
     expectCounts(await store.sweep(), { live: 10, candidatesStaged: total - 10 }, 'every dead entry is staged once')
     equal((await store.sweep({ dryRun: true })).alreadyStaged, total - 10, 'every staged entry is known as staged')
     const executed = await store.sweep()
-    equal({ live: executed.live, deleted: executed.deleted }, { live: 10, deleted: total - 10 }, 'every staged entry is deleted once')
+    equal(
+      { live: executed.live, deleted: executed.deleted },
+      { live: 10, deleted: total - 10 },
+      'every staged entry is deleted once'
+    )
     const left: string[] = []
     for await (const { key } of store.list()) left.push(key)
     equal(left, keys.slice(0, 10).sort(), 'what is left is listed in key order')
@@ -148,9 +195,14 @@ const listThroughSchedule = row({
 const HOUR = 60 * 60 * 1000
 
 // O18
+/**
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/adr/013-lease-and-defaults.md#decision
+ */
 const windowDelay = row({
   name: 'no_candidate_is_executed_before_its_window_has_passed',
-  statement: 'A staged entry waits the longer of the delay at staging and the delay now; no sweep executes what it staged itself.',
+  statement:
+    'A staged entry waits the longer of the delay at staging and the delay now; no sweep executes what it staged itself.',
   stamps: ['docs/spec/sweep.md#durable-form', 'docs/adr/013-lease-and-defaults.md#decision'],
   invariant: 'INV-4',
   needs: ['durable', 'age'],
@@ -179,9 +231,14 @@ const windowDelay = row({
 })
 
 // O05
+/**
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
 const latePin = row({
   name: 'a_pin_that_arrives_while_a_batch_is_removed_keeps_its_entry',
-  statement: 'Removal looks at each candidate when it goes: a pin taken between two batches of one executing sweep holds.',
+  statement:
+    'Removal looks at each candidate when it goes: a pin taken between two batches of one executing sweep holds.',
   stamps: ['docs/spec/sweep.md#durable-form', 'docs/spec/engine-contract.md#catalog'],
   invariant: 'INV-11',
   needs: ['durable'],
@@ -203,11 +260,16 @@ const latePin = row({
       })
     const store = await factory.open({ wrap })
     store.protect(sourceOver([]))
-    const keys = (await Promise.all(Array.from({ length: 250 }, (_, at) => putReleased(store, bytesOf(50, at))))).map(({ key }) => key)
+    const keys = (await Promise.all(Array.from({ length: 250 }, (_, at) => putReleased(store, bytesOf(50, at))))).map(
+      ({ key }) => key
+    )
     expectCounts(await store.sweep(), { candidatesStaged: 250 }, 'all are staged')
     const sweep = store.sweep()
     await held.reached
-    const late = present(keys.find(key => !gone.has(key)), 'a candidate that is still there')
+    const late = present(
+      keys.find(key => !gone.has(key)),
+      'a candidate that is still there'
+    )
     const pin = present(await store.pin(late), 'the pin is granted')
     held.open()
     const counts = { live: 1, deleted: 249, cancelledByArbitration: 1, bytesDeleted: 249 * 50 }
@@ -219,4 +281,12 @@ const latePin = row({
   }
 })
 
-export const durableSweepRows = [twoSweeps, putInWindow, reputCancels, contended, listThroughSchedule, windowDelay, latePin]
+export const durableSweepRows = [
+  twoSweeps,
+  putInWindow,
+  reputCancels,
+  contended,
+  listThroughSchedule,
+  windowDelay,
+  latePin
+]

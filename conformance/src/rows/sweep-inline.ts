@@ -1,16 +1,26 @@
 /** INV-4 and INV-5 on the inline form: one sweep stages and executes, and its counts add up in one report. */
-import { PAGE_SIZE } from '../pages.js'
+
 import { bytesOf, tierLengths } from '../content.js'
 import { equal, holds, present, sameBytes } from '../expect.js'
+import { PAGE_SIZE } from '../pages.js'
 import { over, row } from '../row.js'
 import { PUT_PATHS } from '../sources.js'
 import { countsOf, expectAborted, expectCounts, putReleased, releasesArrived, sourceOver } from '../sweeping.js'
 import { gate, tapped, watch } from '../tap.js'
 
+/**
+ * Contract stamp: docs/spec/sweep.md#inline-form
+ * Contract stamp: docs/spec/sweep.md#report
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const exactCounts = row({
   name: 'sweep_counts_are_exact_across_the_full_protection_set',
   statement: 'A sweep takes exactly the entries that no source, no receipt and no pin protects, and counts every one.',
-  stamps: ['docs/spec/sweep.md#inline-form', 'docs/spec/sweep.md#report', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  stamps: [
+    'docs/spec/sweep.md#inline-form',
+    'docs/spec/sweep.md#report',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-4',
   needs: ['inline'],
   run: over(async (store, factory) => {
@@ -31,23 +41,33 @@ const exactCounts = row({
     store.protect({ name: 'asked', isLive: async keys => keys.filter(key => key === live[0]) })
     const tiers = lengths.length
     const first = await store.sweep()
-    expectCounts(first, { live: 5 * tiers, candidatesStaged: 5 * tiers, deleted: 5 * tiers, bytesDeleted: bytes }, 'the sweep')
+    expectCounts(
+      first,
+      { live: 5 * tiers, candidatesStaged: 5 * tiers, deleted: 5 * tiers, bytesDeleted: bytes },
+      'the sweep'
+    )
     for (const key of dead) equal(await store.has(key), false, 'an unprotected entry is gone')
     for (const key of live) equal(await store.has(key), true, 'a live entry is there')
     expectCounts(await store.sweep(), { live: 5 * tiers }, 'a second sweep finds nothing more')
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#lease
+ * Contract stamp: docs/adr/013-lease-and-defaults.md#decision
+ */
 const singleFlight = row({
   name: 'sweep_is_single_flight_the_contended_second_aborts_as_data',
-  statement: 'Of two sweeps at once one runs to its end; the other answers a report that it was locked out, all counts zero.',
+  statement:
+    'Of two sweeps at once one runs to its end; the other answers a report that it was locked out, all counts zero.',
   stamps: ['docs/spec/sweep.md#lease', 'docs/adr/013-lease-and-defaults.md#decision'],
   invariant: 'INV-4',
   needs: ['inline'],
   cases: ['O17'],
   run: over(async store => {
     const held = gate()
-    store.protect({ name: 'slow', live: () => held.pass().then(() => []) })
+    let asked = 0
+    store.protect({ name: 'slow', live: () => (asked++ === 0 ? held.pass().then(() => []) : []) })
     const { length } = await putReleased(store, bytesOf(64, 1))
     const holder = store.sweep()
     await held.reached
@@ -58,6 +78,10 @@ const singleFlight = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#inline-form
+ * Contract stamp: docs/spec/sweep.md#pins
+ */
 const racingPut = row({
   name: 'sweep_racing_a_pinned_put_never_deletes_the_protected_entry',
   statement: 'A put that begins or ends at any point of a sweep and holds its pin has its entry afterwards.',
@@ -109,10 +133,19 @@ const racingPut = row({
   }
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#listing
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ * Contract stamp: docs/adr/005-windows-and-sweeps.md#decision
+ */
 const listThroughSweeps = row({
   name: 'list_correctness_is_observable_through_sweep_outcomes',
   statement: 'Every entry is listed exactly once across pages: a sweep finds each of them, and none twice.',
-  stamps: ['docs/spec/store-api.md#listing', 'docs/spec/engine-contract.md#catalog', 'docs/adr/005-windows-and-sweeps.md#decision'],
+  stamps: [
+    'docs/spec/store-api.md#listing',
+    'docs/spec/engine-contract.md#catalog',
+    'docs/adr/005-windows-and-sweeps.md#decision'
+  ],
   invariant: 'INV-5',
   needs: ['inline'],
   run: over(async (store, factory) => {
@@ -129,7 +162,11 @@ const listThroughSweeps = row({
     registration.remove()
     store.protect(sourceOver(keys.slice(0, 10)))
     const report = await store.sweep()
-    equal({ live: report.live, deleted: report.deleted }, { live: 10, deleted: total - 10 }, 'every dead entry is found')
+    equal(
+      { live: report.live, deleted: report.deleted },
+      { live: 10, deleted: total - 10 },
+      'every dead entry is found'
+    )
     holds(report.bytesDeleted < bytes, 'the live ones keep their bytes')
     const left: string[] = []
     for await (const { key } of store.list()) left.push(key)
@@ -137,9 +174,14 @@ const listThroughSweeps = row({
   })
 })
 
+/**
+ * Contract stamp: docs/spec/sweep.md#inline-form
+ * Contract stamp: docs/adr/012-sweep-report-and-forms.md#decision
+ */
 const bothTiers = row({
   name: 'sweep_counts_stay_exact_over_both_tiers',
-  statement: 'Entries of both tiers are staged, deleted and counted by the same sweep, and the large bodies are dropped with it.',
+  statement:
+    'Entries of both tiers are staged, deleted and counted by the same sweep, and the large bodies are dropped with it.',
   stamps: ['docs/spec/sweep.md#inline-form', 'docs/adr/012-sweep-report-and-forms.md#decision'],
   invariant: 'INV-4',
   needs: ['inline', 'dual-tier', 'medium'],
@@ -155,16 +197,29 @@ const bothTiers = row({
     }
     store.protect(sourceOver(live))
     const bytesDeleted = 4 * (small + large)
-    expectCounts(await store.sweep(), { live: 8, candidatesStaged: 8, deleted: 8, bytesDeleted }, 'both tiers are swept')
+    expectCounts(
+      await store.sweep(),
+      { live: 8, candidatesStaged: 8, deleted: 8, bytesDeleted },
+      'both tiers are swept'
+    )
     const counts = present(await factory.medium?.(store).counts(), 'an oracle')
-    equal({ inline: counts.inlineEntries, bodies: counts.bodies, trash: counts.trash }, { inline: 4, bodies: 4, trash: 0 }, 'the medium')
+    equal(
+      { inline: counts.inlineEntries, bodies: counts.bodies, trash: counts.trash },
+      { inline: 4, bodies: 4, trash: 0 },
+      'the medium'
+    )
   })
 })
 
 // O05, G2: the reference that arbitration sees is the one that counts.
+/**
+ * Contract stamp: docs/spec/sweep.md#inline-form
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const reputMidSweep = row({
   name: 'a_reput_of_a_candidate_cancels_it_within_the_sweep',
-  statement: 'A put that finds an entry a running sweep has staged keeps it, even when its pin is released before the removal.',
+  statement:
+    'A put that finds an entry a running sweep has staged keeps it, even when its pin is released before the removal.',
   stamps: ['docs/spec/sweep.md#inline-form', 'docs/spec/engine-contract.md#publish'],
   invariant: 'INV-4',
   needs: ['inline'],

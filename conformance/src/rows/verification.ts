@@ -1,4 +1,6 @@
 /** INV-9: what the medium damaged is reported, never returned, and healed by the next put of the bytes. */
+
+import type { Store } from '@alkblobs/core'
 import { Corrupt } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
 import { codeOf, equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
@@ -6,19 +8,19 @@ import { type Damage, oracleOf, type StoreFactory } from '../factory.js'
 import { over, row } from '../row.js'
 import { iterate, PUT_PATHS } from '../sources.js'
 import { expectEntries, putReleased, sourceOver } from '../sweeping.js'
-import type { Store } from '@alkblobs/core'
 
 const largeDamages: readonly Damage[] = ['flip', 'truncate', 'empty', 'remove', 'directory']
 const inlineDamages: readonly Damage[] = ['flip', 'truncate', 'empty']
 
-/** The lengths and damages that the column's oracle can bring about. */
-function damages(factory: StoreFactory): readonly (readonly [length: number, how: Damage])[] {
-  const [small = 1, large] = tierLengths(factory)
-  return [
-    ...(factory.traits.includes('corrupt-inline') ? inlineDamages.map(how => [small, how] as const) : []),
-    ...(factory.traits.includes('corrupt') && large !== undefined ? largeDamages.map(how => [large, how] as const) : [])
-  ]
-}
+type Damaging = readonly (readonly [length: number, how: Damage])[]
+
+/** What can happen to a body of the kv tier. */
+const ofInline = (factory: StoreFactory): Damaging =>
+  inlineDamages.map(how => [tierLengths(factory)[0] ?? 1, how] as const)
+
+/** What can happen to a body of the large tier. */
+const ofLarge = (factory: StoreFactory): Damaging =>
+  largeDamages.map(how => [tierLengths(factory).at(-1) ?? 1, how] as const)
 
 /** A put whose entry was damaged behind the store's back. */
 async function damaged(store: Store, factory: StoreFactory, length: number, how: Damage, seed: number) {
@@ -39,31 +41,44 @@ async function readAll(blob: AsyncIterable<Uint8Array>) {
   return { error: 'error' in end ? end.error : undefined, seen: Buffer.concat(parts) }
 }
 
-async function expectReported(store: Store, factory: StoreFactory): Promise<void> {
-  for (const [at, [length, how]] of damages(factory).entries()) {
+async function expectReported(store: Store, factory: StoreFactory, damages: Damaging): Promise<void> {
+  for (const [at, [length, how]] of damages.entries()) {
     const what = `a body of ${length} bytes with damage "${how}"`
     const { bytes, key } = await damaged(store, factory, length, how, at)
     await refuses(async () => await present(await store.get(key), what).bytes(), Corrupt, `bytes() of ${what}`)
     const { error, seen } = await readAll(present(await store.get(key), what))
     equal(codeOf(error), Corrupt, `the stream of ${what} errors`)
     holds(seen.length < bytes.length, `the stream of ${what} withholds its end`, `${seen.length} bytes`)
-    const range = await settled(present(await store.get(key), what).slice(length - 2, length).bytes())
+    const range = await settled(
+      present(await store.get(key), what)
+        .slice(length - 2, length)
+        .bytes()
+    )
     if (how === 'flip') holds('value' in range, 'ranges are not verified')
     else equal('error' in range ? codeOf(range.error) : 'success', Corrupt, `a range past the damage of ${what}`)
   }
 }
 
 // O42
+/**
+ * Contract stamp: docs/spec/store-api.md#verification
+ * Contract stamp: docs/adr/006-read-path.md#decision
+ */
 const reported = row({
   name: 'damaged_bytes_are_reported_never_returned',
-  statement: 'A flipped byte, a truncated, empty or missing body is a corruption error before a read ends, for bytes, streams and short ranges.',
+  statement:
+    'A flipped byte, a truncated, empty or missing body is a corruption error before a read ends, for bytes, streams and short ranges.',
   stamps: ['docs/spec/store-api.md#verification', 'docs/adr/006-read-path.md#decision'],
   invariant: 'INV-9',
   needs: ['medium', 'corrupt'],
   cases: ['O42'],
-  run: over(expectReported)
+  run: over((store, factory) => expectReported(store, factory, ofLarge(factory)))
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#verification
+ * Contract stamp: docs/adr/006-read-path.md#decision
+ */
 const reportedInline = row({
   name: 'damaged_inline_bytes_are_reported_never_returned',
   statement: 'A flipped byte, a truncated or empty inline body is a corruption error before a read ends.',
@@ -71,11 +86,11 @@ const reportedInline = row({
   invariant: 'INV-9',
   needs: ['medium', 'corrupt-inline'],
   cases: ['O42'],
-  run: over(expectReported)
+  run: over((store, factory) => expectReported(store, factory, ofInline(factory)))
 })
 
-async function expectHealed(store: Store, factory: StoreFactory): Promise<void> {
-  const healing = damages(factory).filter(([, how]) => how !== 'flip')
+async function expectHealed(store: Store, factory: StoreFactory, damages: Damaging): Promise<void> {
+  const healing = damages.filter(([, how]) => how !== 'flip')
   for (const [at, [length, how]] of healing.entries()) {
     for (const [nth, path] of PUT_PATHS.entries()) {
       const what = `an entry of ${length} bytes with damage "${how}", put again as ${path.name}`
@@ -96,16 +111,25 @@ async function expectHealed(store: Store, factory: StoreFactory): Promise<void> 
 }
 
 // O42
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const healed = row({
   name: 'a_put_heals_a_broken_entry_from_bytes_and_from_a_stream',
-  statement: 'A put of content whose entry is evidently broken stores the bytes again, from a stream too, and is not "already there".',
+  statement:
+    'A put of content whose entry is evidently broken stores the bytes again, from a stream too, and is not "already there".',
   stamps: ['docs/spec/store-api.md#putting', 'docs/spec/engine-contract.md#publish'],
   invariant: 'INV-9',
   needs: ['medium', 'corrupt'],
   cases: ['O42'],
-  run: over(expectHealed)
+  run: over((store, factory) => expectHealed(store, factory, ofLarge(factory)))
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#putting
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
 const healedInline = row({
   name: 'a_put_heals_a_broken_inline_entry',
   statement: 'A put of content whose inline body has the wrong length stores the bytes again.',
@@ -113,9 +137,12 @@ const healedInline = row({
   invariant: 'INV-9',
   needs: ['medium', 'corrupt-inline'],
   cases: ['O42'],
-  run: over(expectHealed)
+  run: over((store, factory) => expectHealed(store, factory, ofInline(factory)))
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#verify
+ */
 const verifyReports = row({
   name: 'verify_names_what_is_corrupt_and_what_is_gone',
   statement: 'verify re-derives every entry, names the corrupt and the dangling ones, and calls a sound pool clean.',
@@ -130,7 +157,11 @@ const verifyReports = row({
       for (let at = 0; at < 3; at += 1) bytes += (await putReleased(store, bytesOf(length, at))).length
     }
     const sound = await store.verify()
-    equal([sound.clean, sound.entries, sound.bytes], [true, 3 * lengths.length, bytes], 'a sound pool is clean, and was read whole')
+    equal(
+      [sound.clean, sound.entries, sound.bytes],
+      [true, 3 * lengths.length, bytes],
+      'a sound pool is clean, and was read whole'
+    )
     const large = lengths.at(-1) ?? 1
     const flipped = await damaged(store, factory, large, 'flip', 201)
     const short = await damaged(store, factory, large, 'truncate', 202)
@@ -138,14 +169,23 @@ const verifyReports = row({
     const report = await store.verify()
     equal(report.clean, false, 'a damaged pool is not clean')
     equal(report.corrupt.map(({ key }) => key).sort(), [flipped.key, short.key].sort(), 'the corrupt entries are named')
-    equal(report.dangling.map(({ key }) => key), [gone.key], 'the entry without bytes is named')
+    equal(
+      report.dangling.map(({ key }) => key),
+      [gone.key],
+      'the entry without bytes is named'
+    )
     await expectEntries(store, 3 * lengths.length + 3, 'verify changes nothing unless it is told to repair')
   })
 })
 
+/**
+ * Contract stamp: docs/spec/store-api.md#verify
+ * Contract stamp: docs/spec/sweep.md#invariants
+ */
 const repairSpares = row({
   name: 'repair_removes_dangling_records_but_never_pinned_or_live_ones',
-  statement: 'Repair ends records without bytes that nobody protects, reports those that somebody does, and removes no corrupt entry.',
+  statement:
+    'Repair ends records without bytes that nobody protects, reports those that somebody does, and removes no corrupt entry.',
   stamps: ['docs/spec/store-api.md#verify', 'docs/spec/sweep.md#invariants'],
   invariant: 'INV-4',
   needs: ['medium', 'corrupt'],
@@ -159,7 +199,8 @@ const repairSpares = row({
     store.protect(sourceOver([live.key]))
     const report = await store.verify({ repair: true })
     equal(await store.has(loose.key), false, 'an unprotected record without bytes is ended')
-    for (const { key } of [pinned, live, corrupt]) equal(await store.has(key), true, 'a protected or corrupt entry stays')
+    for (const { key } of [pinned, live, corrupt])
+      equal(await store.has(key), true, 'a protected or corrupt entry stays')
     const kept = new Map(report.kept.map(({ key, reason }) => [key as string, reason as string]))
     equal([kept.get(pinned.key), kept.get(live.key)], ['pinned', 'live'], 'what is kept is reported with its reason')
     for (const { key, bytes } of [pinned, live]) {

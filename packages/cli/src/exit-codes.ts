@@ -25,7 +25,7 @@ export type ExitCode = (typeof EXIT)[keyof typeof EXIT]
 export const EXIT_CODES_HELP = `Exit codes:
   0    done
   1    something failed: a file, an entry, the storage
-  2    the command line is wrong, or a question could not be asked; nothing was done
+  2    a wrong command line, or nobody to answer a question; nothing was done
   3    a key has no entry
   4    refused: the entry is pinned or live
   130  interrupted (Ctrl-C), everything cancelled and cleaned up`

@@ -1,7 +1,7 @@
 /** Opens the pool that a store URL names, with the engines it needs and no others: each is imported when it is named. */
 import { existsSync } from 'node:fs'
-import { type EngineDefinition, openStore, type Store } from '@alkblobs/core'
-import { CommandError, EXIT } from './exit-codes.js'
+import { type EngineDefinition, openStore, PoolRefusedError, type Store } from '@alkblobs/core'
+import { CommandError, EXIT, UsageError } from './exit-codes.js'
 import { codeOf } from './failure.js'
 import type { StoreAddress } from './store-url.js'
 
@@ -29,7 +29,12 @@ export async function openPool(
   settings: PoolSettings,
   imports: EngineImports = installed
 ): Promise<Store> {
-  return openStore({ ...(await enginesOf(address, imports)), ...settings })
+  const engines = await enginesOf(address, imports)
+  return openStore({ ...engines, ...settings }).catch(error => {
+    if (!(error instanceof PoolRefusedError) || error.reason !== 'settings') throw error
+    const [found] = error.message.split(';')
+    throw new UsageError(`${found}; a pool gets its delay when it is made: leave --window-delay-ms out`, error)
+  })
 }
 
 async function enginesOf(

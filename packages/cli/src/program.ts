@@ -33,7 +33,7 @@ const COMMANDS: readonly ((cli: Cli) => Command)[] = [
 
 const STORES_HELP = `
 Stores:
-  sqlite:<folder>  small blobs in <folder>/kv.db, large ones as files in <folder>/large
+  sqlite:<folder>  small blobs in <folder>/kv.db, large ones in <folder>/large
   mem:             nothing is kept; for trying things out
   Without --store the command uses $ALKBLOBS_STORE, then ${DEFAULT_STORE}.
 

@@ -104,11 +104,13 @@ function special(entry: Pick<Stats, 'isFIFO' | 'isSocket' | 'isBlockDevice' | 'i
 export async function measure(
   names: readonly string[],
   poolFolder: string | undefined,
-  { signal, found }: { readonly signal: AbortSignal; readonly found: (bytes: number) => void }
-): Promise<void> {
-  for await (const each of walk(names, poolFolder)) {
-    if (signal.aborted) return
+  signal: AbortSignal
+): Promise<number> {
+  let total = 0
+  for await (const found of walk(names, poolFolder)) {
+    if (signal.aborted) return total
     // What cannot be looked at here is reported when it is put.
-    if (each.kind === 'file') found((await lstat(each.path).catch(() => undefined))?.size ?? 0)
+    if (found.kind === 'file') total += (await lstat(found.path).catch(() => undefined))?.size ?? 0
   }
+  return total
 }

@@ -63,7 +63,21 @@ export function memLocal(): StoreFactory {
 export function sqliteLocal(): StoreFactory {
   return factoryOf({
     name: 'sqlite + local',
-    traits: ['dual-tier', 'durable', 'second', 'reopen', 'foreign', 'medium', 'age', 'corrupt', 'corrupt-inline', 'root', 'file', ...handles],
+    traits: [
+      'dual-tier',
+      'durable',
+      'second',
+      'reopen',
+      'foreign',
+      'medium',
+      'age',
+      'corrupt',
+      'corrupt-inline',
+      'refuse',
+      'root',
+      'file',
+      ...handles
+    ],
     threshold: DUAL_TIER_THRESHOLD,
     media(folder, largeFolder = folder) {
       const file = join(folder, 'kv', 'pool.db')
@@ -77,7 +91,7 @@ export function sqliteLocal(): StoreFactory {
 export function kvOnlySqlite(): StoreFactory {
   return factoryOf({
     name: 'kv-only(sqlite)',
-    traits: ['kv-only', 'durable', 'second', 'reopen', 'medium', 'age', 'corrupt-inline', 'file', ...handles],
+    traits: ['kv-only', 'durable', 'second', 'reopen', 'medium', 'age', 'corrupt-inline', 'refuse', 'file', ...handles],
     threshold: KV_ONLY_THRESHOLD,
     media(folder) {
       const file = join(folder, 'kv', 'pool.db')

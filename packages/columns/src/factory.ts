@@ -50,7 +50,11 @@ async function closeAbandoned(store: Store): Promise<void> {
   clearTimeout(timer)
 }
 
-async function openOn(media: Media, draft: ColumnDraft, { wrap = definition => definition, ...tuning }: OpenTuning): Promise<Store> {
+async function openOn(
+  media: Media,
+  draft: ColumnDraft,
+  { wrap = definition => definition, ...tuning }: OpenTuning
+): Promise<Store> {
   return await openStore({
     ...(draft.threshold === undefined ? {} : { threshold: draft.threshold }),
     windowDelayMs: 0,
@@ -59,6 +63,17 @@ async function openOn(media: Media, draft: ColumnDraft, { wrap = definition => d
     kv: wrap(media.kv),
     ...(media.large === undefined ? {} : { large: wrap(media.large) })
   })
+}
+
+/** The engines of a column, asked on media that are removed at once. */
+async function enginesOf(draft: ColumnDraft): Promise<readonly EngineSummary[]> {
+  const folder = await makeFolder()
+  try {
+    const { kv, large } = draft.media(folder)
+    return await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
+  } finally {
+    await removeFolder(folder)
+  }
 }
 
 /** A factory over the column. Each call of `factoryOf` answers one that knows nothing of others. */
@@ -108,15 +123,7 @@ export function factoryOf(draft: ColumnDraft): StoreFactory {
     ...(has('second') ? { second } : {}),
     ...(has('reopen') ? { reopen } : {}),
     ...(has('foreign') ? { foreign } : {}),
-    async engines(): Promise<readonly EngineSummary[]> {
-      const folder = await makeFolder()
-      try {
-        const { kv, large } = draft.media(folder)
-        return await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
-      } finally {
-        await removeFolder(folder)
-      }
-    },
+    engines: () => enginesOf(draft),
     medium: (store): MediumOracle => oracleOver(openedAs(store).media.oracle),
     async teardown() {
       await Promise.all([...stores.keys()].map(closeAbandoned))

@@ -32,5 +32,7 @@ await writeReport(file, reportOf(results))
 process.stdout.write(`${matrix(results, rows)}\n\n`)
 const found = findings(results, rows, factories)
 for (const finding of found) process.stdout.write(`${finding}\n`)
-process.stdout.write(found.length === 0 ? `conforms: ${rows.length} rows, ${factories.length} columns\n` : `${found.length} findings\n`)
+process.stdout.write(
+  found.length === 0 ? `conforms: ${rows.length} rows, ${factories.length} columns\n` : `${found.length} findings\n`
+)
 process.exitCode = found.length === 0 ? 0 : 1

@@ -65,6 +65,8 @@ export class CheckedBodies {
 export class CheckedWriter {
   readonly #writer: BodyWriter
   readonly #calls: EngineCalls
+  /** The last call into the writer, settled or not. */
+  #last: Promise<unknown> = Promise.resolve()
 
   constructor(writer: BodyWriter, calls: EngineCalls) {
     this.#writer = writer
@@ -72,18 +74,25 @@ export class CheckedWriter {
   }
 
   write(chunk: Uint8Array): Promise<void> {
-    return this.#calls.run('write', {}, () => this.#writer.write(chunk))
+    return this.#calls.run('write', {}, () => this.#next(() => this.#writer.write(chunk)))
   }
 
   async seal(key: BlobKey): Promise<Locator> {
-    const seal = () => this.#writer.seal(key)
+    const seal = () => this.#next(() => this.#writer.seal(key))
     const locator = await this.#calls.run('seal', { key }, seal, () => this.#writer.discard().catch(ignoreLateDiscard))
     if (locator.length === 0 || locator.length > 512) throw this.#calls.broken('seal', 'BODY-SEAL-1')
     return locator
   }
 
   discard(): Promise<void> {
-    return this.#calls.run('discard', {}, () => this.#writer.discard())
+    return this.#calls.run('discard', {}, () => this.#next(() => this.#writer.discard()))
+  }
+
+  /** One method at a time: a call that missed its deadline is still waited for by the one after it. */
+  #next<T>(method: () => Promise<T>): Promise<T> {
+    const next = this.#last.then(method)
+    this.#last = next.catch(reportedToItsCaller)
+    return next
   }
 }
 
@@ -119,6 +128,8 @@ export class CheckedReader {
     await this.#calls.run('read', READ, async () => iterator?.return?.())
   }
 }
+
+function reportedToItsCaller(): void {}
 
 /** The put has failed before this came; its stage is trash or expires, and takes what the discard could not. */
 function ignoreLateDiscard(): void {}

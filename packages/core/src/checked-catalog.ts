@@ -112,6 +112,7 @@ export class CheckedCatalog {
     this.#aligned('publish', 'ENG-3', [item], outcomes)
     const outcome = outcomes[0] as PublishOutcome
     if ('entry' in outcome) this.#isOf('publish', item.key, outcome.entry)
+    if (!isPossible(item, outcome)) throw this.#calls.broken('publish', `it answered ${outcome.outcome}`)
     return outcome
   }
 
@@ -142,6 +143,11 @@ export class CheckedCatalog {
 
   loadLive(lease: Lease, keys: readonly BlobKey[], signal?: AbortSignal): Promise<void> {
     return this.#calls.run('lease.live', { signal }, async call => lease.live?.add(keys, call))
+  }
+
+  /** Ends a lease. A lease that cannot be given back is lost with its process; the sweep it served is over either way. */
+  async releaseLease(lease: Lease): Promise<void> {
+    await this.#calls.run('lease.release', READ, () => lease.release()).catch(lostWithItsProcess)
   }
 
   async candidates(
@@ -215,6 +221,16 @@ export class CheckedCatalog {
     if (entry.key !== key) throw this.#calls.broken(operation, 'an entry of another key')
   }
 }
+
+/** Which outcomes a publication can have follows from what it brought. */
+function isPossible({ bytes, healing }: Publication, { outcome }: PublishOutcome): boolean {
+  if (outcome === 'absent') return bytes.kind === 'none'
+  if (outcome === 'stage-lost') return bytes.kind === 'staged'
+  if (outcome === 'healed') return bytes.kind !== 'none' && healing !== undefined
+  return outcome === 'existed' || bytes.kind !== 'none'
+}
+
+function lostWithItsProcess(): void {}
 
 function only(keys: readonly BlobKey[]): BlobKey | undefined {
   return keys.length === 1 ? keys[0] : undefined

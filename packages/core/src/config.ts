@@ -1,5 +1,5 @@
 /** What `openStore` takes, checked and completed. */
-import { optionalBoolean, optionalWholeNumber } from './arguments.js'
+import { optionalBoolean, optionalWholeNumber, wholeNumber } from './arguments.js'
 import type { EngineDefinition } from './engine.js'
 import { InvalidArgumentError } from './errors.js'
 import { ALGORITHMS, type Algorithm } from './key.js'
@@ -97,7 +97,7 @@ export function configOf(options: StoreOptions): StoreConfig {
 
 /** A window delay: durable, never a timer, so it may be longer than other durations (up to ten years). */
 export function windowDelayOf(value: unknown): number {
-  return optionalWholeNumber('windowDelayMs', value, limits.WINDOW_DELAY_MS, { min: 0, max: 10 * 365 * 24 * 3_600_000 })
+  return wholeNumber('windowDelayMs', value, { min: 0, max: 10 * 365 * 24 * 3_600_000 })
 }
 
 function engineOf(tier: string, engine: EngineDefinition): EngineDefinition {

@@ -55,27 +55,33 @@ export async function deleteKeys(parts: DeleteParts, targets: readonly Target[])
     else marked.push({ ...target, mark: mark.mark })
   }
   if (marked.length === 0) return { outcomes }
-  const { live, cause } = await askSources(parts.view, marked)
+  const { live, cause, interrupted } = await askSources(parts.view, marked)
   const removed = await pool.catalog.remove(
     marked.map(target => removalOf(target, live === undefined || live.has(target.key))),
     pool.trashDelayMs
   )
+  if (interrupted) throw cause
   for (const [i, { key }] of marked.entries()) outcomes.set(key, outcomeOf(removed[i] as RemoveOutcome, key, live))
   await dropAtOnce(pool, removed)
   return cause === undefined ? { outcomes } : { outcomes, cause }
 }
 
-/** Which marked keys are live; `undefined` if a source failed, which keeps them all. */
-async function askSources(
-  view: LivenessView | undefined,
-  marked: readonly Marked[]
-): Promise<{ live: ReadonlySet<BlobKey> | undefined; cause?: unknown }> {
-  if (view === undefined) return { live: new Set() }
+interface Answer {
+  /** Which marked keys are live; `undefined` where nobody knows, which keeps them all. */
+  readonly live: ReadonlySet<BlobKey> | undefined
+  readonly cause?: unknown
+  /** Whether it was not a source that failed, but the caller or the closing store that would not wait. */
+  readonly interrupted: boolean
+}
+
+async function askSources(view: LivenessView | undefined, marked: readonly Marked[]): Promise<Answer> {
+  if (view === undefined) return { live: new Set(), interrupted: false }
   try {
     await view.enumerate()
-    return { live: await view.among(marked.map(({ key }) => key)) }
+    return { live: await view.among(marked.map(({ key }) => key)), interrupted: false }
   } catch (error) {
-    return { live: undefined, cause: error instanceof SweepStop ? error.cause : error }
+    if (error instanceof SweepStop) return { live: undefined, cause: error.cause, interrupted: false }
+    return { live: undefined, cause: error, interrupted: true }
   }
 }
 

@@ -61,8 +61,8 @@ export class EngineCalls {
       this.#running.add(work)
       work
         .then(
-          value => (late ? void abandon?.(value) : resolve(value)),
-          error => reject(this.wrap(operation, error, options.key))
+          value => (late ? freeLate(value, abandon) : resolve(value)),
+          error => reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
         )
         .finally(() => {
           settle()
@@ -71,13 +71,22 @@ export class EngineCalls {
     })
   }
 
-  /** Gives an engine's error its one shape. Errors of ours (a signal's reason among them) pass as they are. */
+  /** Gives an engine's error its one shape. Errors of ours pass as they are. */
   wrap(operation: string, error: unknown, key?: BlobKey): unknown {
-    if (error instanceof BlobError || isAbort(error)) return error
-    const kind = this.#engine.classify(error)
+    if (error instanceof BlobError) return error
+    const kind = this.#kindOf(error)
     if (kind === 'newer' || kind === 'foreign')
       return new PoolRefusedError(kind, `${this.#engine.name}: ${ADVICE[kind]}`, error)
     return new EngineError(this.#engine.name, operation, kind, ADVICE[kind], { key, cause: error })
+  }
+
+  #kindOf(error: unknown): ErrorCode {
+    try {
+      return this.#engine.classify(error)
+    } catch {
+      // ENG-CLASSIFY-1 rules it out; a call that never settles because of it would be worse.
+      return 'unknown'
+    }
   }
 
   /** An engine that answered what its contract rules out; better to stop than to act on it. */
@@ -85,20 +94,27 @@ export class EngineCalls {
     return new EngineError(this.#engine.name, operation, 'corrupt', `it broke its contract (${clause})`)
   }
 
-  /** Waits for calls under way (each bounded by its deadline, and by one more for those that ignored theirs), then closes. */
+  /** Waits for calls under way, those that ignored their deadline included, then closes; each for one timeout at most. */
   async close(): Promise<void> {
-    const settled = Promise.allSettled(this.#running)
-    if (this.#running.size > 0) {
-      await new Promise<void>(resolve => {
-        const end = this.#deadlines.watch(performance.now() + this.#timeoutMs, resolve)
-        settled.then(() => {
-          end()
-          resolve()
-        })
-      })
+    try {
+      await this.#within(Promise.allSettled(this.#running))
+      await this.#within(attempt(() => this.#engine.close()))
+    } finally {
+      this.#deadlines.stop()
     }
-    this.#deadlines.stop()
-    await this.#engine.close()
+  }
+
+  /** Waits for at most one timeout; what takes longer goes on without anybody waiting. */
+  #within(work: Promise<unknown>): Promise<void> {
+    return new Promise<void>((resolve, reject) => {
+      const end = this.#deadlines.watch(performance.now() + this.#timeoutMs, resolve)
+      work
+        .then(
+          () => resolve(),
+          error => reject(this.wrap('close', error))
+        )
+        .finally(end)
+    })
   }
 
   #late(operation: string, options: CallOptions): EngineError {
@@ -114,6 +130,12 @@ async function attempt<T>(method: () => Promise<T>): Promise<T> {
   return method()
 }
 
-function isAbort(error: unknown): boolean {
-  return error instanceof Error && error.name === 'AbortError'
+/** Frees what came too late; nobody waits for it, so nobody can be told if that fails. */
+function freeLate<T>(value: T, abandon: ((late: T) => unknown) | undefined): void {
+  attempt(async () => abandon?.(value)).catch(() => undefined)
+}
+
+/** A cancelled call rejects with the signal's own reason, whatever that is. */
+function isReasonOf(signal: AbortSignal | undefined, error: unknown): boolean {
+  return signal?.aborted === true && error === signal.reason
 }

@@ -33,6 +33,7 @@ export type * from './engine/bodies.js'
 export type * from './engine/catalog.js'
 export type * from './engine/records.js'
 export { EngineFault } from './engine-fault.js'
+export { InvalidArgumentError } from './errors.js'
 export { type Algorithm, algorithmOf, type BlobKey, digestHexOf, digestOf, formatKey, isKey, parseKey } from './key.js'
 export { PROTOCOL_VERSION, WINDOW_LENGTH } from './limits.js'
 

@@ -59,7 +59,7 @@ export class Maintenance {
       await dropTrash(pool, dropped, mayGoOn)
       return { ...report, dropped: dropped.count, bytesDropped: dropped.bytes, failed: dropped.failed }
     } finally {
-      await lease.release()
+      await pool.catalog.releaseLease(lease)
     }
   }
 

@@ -21,8 +21,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const config = configOf(options)
   const opened: EngineCalls[] = []
   try {
-    const kv = await openEngine(config.kv, config, opened)
-    const large = config.large && (await openEngine(config.large, config, opened))
+    const kv = await openEngine('kv', config.kv, config, opened)
+    const large = config.large && (await openEngine('large', config.large, config, opened))
     const pool = new Pool(mediaOf(kv, large), config)
     await pool.inspect()
     return new Store({ config, pool, dispatch: dispatchOf(config, kv.engine), calls: opened })
@@ -38,14 +38,47 @@ interface Opened {
   readonly calls: EngineCalls
 }
 
-async function openEngine(definition: EngineDefinition, config: StoreConfig, opened: EngineCalls[]): Promise<Opened> {
+async function openEngine(
+  tier: 'kv' | 'large',
+  definition: EngineDefinition,
+  config: StoreConfig,
+  opened: EngineCalls[]
+): Promise<Opened> {
   const { algorithm, lockTimeoutMs, connectTimeoutMs, operationTimeoutMs } = config
-  const engine = await definition.open({ algorithm, lockTimeoutMs, connectTimeoutMs }).catch(error => {
+  const opening = Promise.resolve({ algorithm, lockTimeoutMs, connectTimeoutMs }).then(context =>
+    definition.open(context)
+  )
+  const engine = await within(opening, operationTimeoutMs).catch(error => {
     throw openingError(definition.name, error)
   })
+  if (!isEngine(engine)) throw new InvalidArgumentError(tier, 'an engine, such as sqlite({ file }) or local({ root })')
   const calls = new EngineCalls(engine, operationTimeoutMs)
   opened.push(calls)
   return { engine, calls }
+}
+
+/** An engine that opens after its deadline is closed again: nobody waits for it any more. */
+async function within(opening: Promise<Engine>, timeoutMs: number): Promise<Engine> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      opening.then(engine => engine.close()).catch(reportedAsLate)
+      reject(new EngineFault('transient', `the medium did not open within ${timeoutMs} ms`))
+    }, timeoutMs)
+  })
+  return Promise.race([opening, late]).finally(() => clearTimeout(timer))
+}
+
+function reportedAsLate(): void {}
+
+function isEngine(engine: unknown): engine is Engine {
+  if (typeof engine !== 'object' || engine === null) return false
+  return (
+    'classify' in engine &&
+    typeof engine.classify === 'function' &&
+    'close' in engine &&
+    typeof engine.close === 'function'
+  )
 }
 
 /** An engine that did not open has no `classify` yet; its own findings carry their code. */

@@ -82,7 +82,7 @@ export class Pins {
     const held = this.#held.get(key) as Held
     held.pending--
     held.confirmed = Math.max(held.confirmed, row.generation)
-    held.renewed = begun
+    if (held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun
     const isCurrent = () => !this.#config.expires || elapsedMs(held.renewed) < this.#config.pinTtlMs
     const state = new PinState({ key, length, isCurrent, end: () => this.#release(held, state) })
     held.states.add(state)

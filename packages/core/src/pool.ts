@@ -76,8 +76,8 @@ export class Pool {
 
   /** Before a read: a volatile catalog first learns what its bodies hold. Nothing is made on a virgin medium. */
   ready(): Promise<void> {
-    if (!this.volatile || this.#bodies === undefined || this.#established !== undefined)
-      return this.#established ?? DONE
+    if (!this.volatile || this.#bodies === undefined) return DONE
+    if (this.#established !== undefined) return this.#established
     this.#ready ??= retryable(this.#recoverIfClaimed(), () => {
       this.#ready = undefined
     })
@@ -142,7 +142,7 @@ export class Pool {
         windowDelayMs: this.#config.windowDelayMs ?? WINDOW_DELAY_MS,
         bodiesClaimed: false
       }
-      await this.catalog.replaceRecord(undefined, fresh)
+      if (await this.catalog.replaceRecord(undefined, fresh)) return fresh
     }
   }
 

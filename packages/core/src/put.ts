@@ -1,13 +1,13 @@
 /** `put`: content in any form, to its receipt. */
-import { type Content, chunkOf, type Producer } from './content.js'
+import { type Content, chunkOf, partOf } from './content.js'
 import { LengthMismatchError } from './errors.js'
 import { Interrupt } from './interrupt.js'
 import { WINDOW_LENGTH } from './limits.js'
+import type { Pull } from './pull.js'
 import type { PutRequest } from './put-options.js'
 import { assertExpected, type PutParts, PutSession, type Stored, storeInline, tooLarge } from './put-session.js'
 
-/** Longest wait for a producer that was told to stop and has yet to clean up, in milliseconds. */
-const CANCEL_GRACE_MS = 1_000
+type Bytes = Extract<Content, { kind: 'bytes' }>
 
 /** How many bytes are hashed between two turns of the event loop. */
 const HASH_SLICE_LENGTH = 8 * WINDOW_LENGTH
@@ -22,9 +22,7 @@ export function putContent(
   content: Content,
   closing: AbortSignal
 ): Promise<Stored> {
-  return content.kind === 'bytes'
-    ? putBytes(parts, request, content.bytes)
-    : putStream(parts, request, content.producer, closing)
+  return content.kind === 'bytes' ? putBytes(parts, request, content) : putStream(parts, request, content.pull, closing)
 }
 
 /** Refuses, before anything is read, bytes that contradict their options or have no tier. */
@@ -34,42 +32,42 @@ export function assertAcceptable({ dispatch }: PutParts, request: PutRequest, le
   dispatch.tierOf(length)
 }
 
-async function putBytes(parts: PutParts, request: PutRequest, bytes: Uint8Array): Promise<Stored> {
-  if (parts.dispatch.tierOf(bytes.length) === 'kv') {
-    request.onProgress?.({ bytes: bytes.length })
-    return storeInline(parts, request, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
+async function putBytes(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
+  const { bytes, length } = content
+  if (parts.dispatch.tierOf(length) === 'large') {
+    return (await putKnown(parts, request, content)) ?? putWhole(parts, request, content)
   }
-  return (await putKnown(parts, request, bytes)) ?? putWhole(parts, request, bytes)
+  request.onProgress?.({ bytes: length })
+  return storeInline(parts, request, Buffer.from(bytes.buffer, bytes.byteOffset, length))
 }
 
 /** Large bytes at hand: if their entry is there already, it is protected now and nothing needs writing. */
-async function putKnown(parts: PutParts, request: PutRequest, bytes: Uint8Array): Promise<Stored | undefined> {
+async function putKnown(parts: PutParts, request: PutRequest, { bytes, length }: Bytes): Promise<Stored | undefined> {
   const hasher = parts.derivation.hasher()
-  for (let offset = 0; offset < bytes.length; offset += HASH_SLICE_LENGTH) {
+  for (let offset = 0; offset < length; offset += HASH_SLICE_LENGTH) {
     if (offset > 0) await new Promise(setImmediate)
     request.signal?.throwIfAborted()
-    hasher.update(bytes.subarray(offset, offset + HASH_SLICE_LENGTH))
+    hasher.update(partOf(bytes, offset, offset + HASH_SLICE_LENGTH))
   }
   const key = hasher.key()
   assertExpected(request.expect, key)
-  const content = { key, length: bytes.length, bytes: { kind: 'none' }, pin: request.pin } as const
-  const published = await parts.publisher.publish(content)
+  const published = await parts.publisher.publish({ key, length, bytes: { kind: 'none' }, pin: request.pin })
   if (published === undefined) return undefined
   try {
-    request.onProgress?.({ bytes: bytes.length })
+    request.onProgress?.({ bytes: length })
   } catch (error) {
     published.pin?.release()
     throw error
   }
-  return { ...published, key, length: bytes.length }
+  return { ...published, key, length }
 }
 
-async function putWhole(parts: PutParts, request: PutRequest, bytes: Uint8Array): Promise<Stored> {
-  const session = new PutSession(parts, { ...request, length: bytes.length })
+async function putWhole(parts: PutParts, request: PutRequest, { bytes, length }: Bytes): Promise<Stored> {
+  const session = new PutSession(parts, request)
   try {
-    for (let offset = 0; offset < bytes.length; offset += WINDOW_LENGTH) {
+    for (let offset = 0; offset < length; offset += WINDOW_LENGTH) {
       request.signal?.throwIfAborted()
-      await session.write(bytes.subarray(offset, offset + WINDOW_LENGTH))
+      await session.write(partOf(bytes, offset, offset + WINDOW_LENGTH))
     }
     return await session.commit()
   } catch (error) {
@@ -78,15 +76,9 @@ async function putWhole(parts: PutParts, request: PutRequest, bytes: Uint8Array)
   }
 }
 
-async function putStream(
-  parts: PutParts,
-  request: PutRequest,
-  producer: Producer,
-  closing: AbortSignal
-): Promise<Stored> {
+async function putStream(parts: PutParts, request: PutRequest, pull: Pull, closing: AbortSignal): Promise<Stored> {
   const session = new PutSession(parts, request)
   const interrupt = new Interrupt(request.signal, closing)
-  const pull = new Pull(producer)
   try {
     session.begin()
     for (;;) {
@@ -99,51 +91,9 @@ async function putStream(
     interrupt.throwIfFired()
     return await session.commit()
   } catch (error) {
-    await Promise.all([session.discard(), pull.cancel(error)])
+    await session.discard()
     throw error
   } finally {
     interrupt.dispose()
   }
 }
-
-/** A producer being pulled: knows whether it still has to be told to stop, and whether it can answer. */
-class Pull {
-  readonly #producer: Producer
-  #waiting = false
-  #over = false
-
-  constructor(producer: Producer) {
-    this.#producer = producer
-  }
-
-  async next(): Promise<IteratorResult<unknown>> {
-    this.#waiting = true
-    try {
-      const step = await this.#producer.next()
-      this.#over = step.done === true
-      return step
-    } catch (error) {
-      this.#over = true
-      throw error
-    } finally {
-      this.#waiting = false
-    }
-  }
-
-  /** Tells the producer once. One that hangs in its own clean-up, or in the pull it is to stop, is not waited for. */
-  async cancel(reason: unknown): Promise<void> {
-    if (this.#over) return
-    this.#over = true
-    const stopped = this.#producer.cancel(reason).catch(ownFailure)
-    if (this.#waiting) return
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, CANCEL_GRACE_MS)
-    })
-    await Promise.race([stopped, late])
-    clearTimeout(timer)
-  }
-}
-
-/** The producer failed while cleaning up after a put that has failed already; the put's own cause is the one to report. */
-function ownFailure(): void {}

@@ -1,7 +1,7 @@
 /** Everything that ends in a pin: `put`, `writer` and `pin`, with the bounds around them. */
-import type { OperationTrace } from './channels.js'
+import { type OperationTrace, traced } from './channels.js'
 import type { StoreConfig } from './config.js'
-import { type BlobContent, contentOf } from './content.js'
+import { type BlobContent, type Content, contentOf } from './content.js'
 import type { PoolRecord } from './engine.js'
 import { PutError } from './errors.js'
 import type { BlobKey } from './key.js'
@@ -37,24 +37,15 @@ export class Putting {
     this.#receipts = new Receipts(state => this.#forgotten(state))
   }
 
-  async put(given: BlobContent, options: PutOptions | undefined, trace: OperationTrace): Promise<PutReceipt> {
-    const request = this.#request(options)
+  /** Whatever fails, from the first look at the options to the commit, the producer is told. */
+  async put(given: BlobContent, options: PutOptions | undefined): Promise<PutReceipt> {
     const content = contentOf(given)
-    if (content.kind === 'bytes') assertAcceptable(this.#parts, request, content.bytes.length)
-    // Small bytes are copied in this very turn; what follows may wait.
-    const own =
-      content.kind === 'bytes' && content.bytes.length <= this.#parts.dispatch.threshold
-        ? copyOf(content.bytes)
-        : content
-    const endStream = own.kind === 'stream' ? this.#beginStream() : undefined
+    const { lifecycle, pool } = this.#parts
     try {
-      await this.#ready(request)
-      const length = own.kind === 'stream' ? (request.length ?? own.length) : own.bytes.length
-      const stored = await putContent(this.#parts, withLength(request, length), own, this.#parts.lifecycle.closing)
-      Object.assign(trace, { key: stored.key, length: stored.length, tier: stored.entry.place.tier })
-      return this.#receipt(stored)
-    } finally {
-      endStream?.()
+      return await lifecycle.run(() => traced('put', pool.durability, trace => this.#put(content, options, trace)))
+    } catch (error) {
+      if (content.kind === 'stream') await content.pull.cancel(error)
+      throw error
     }
   }
 
@@ -62,9 +53,9 @@ export class Putting {
     const request = this.#request(options)
     const { lifecycle } = this.#parts
     lifecycle.assertOpen()
-    const ends = [this.#beginStream(), lifecycle.begin()]
     const session = new PutSession(this.#parts, request)
     session.begin()
+    const ends = [this.#beginStream(), lifecycle.begin()]
     const sink = {
       write: (chunk: Uint8Array) => session.write(chunk),
       commit: async () => this.#receipt(await session.commit()),
@@ -84,6 +75,29 @@ export class Putting {
     await this.#parts.pool.establish()
     const state = await this.#parts.publisher.pin(key)
     return state && this.#receipts.pin(state)
+  }
+
+  async #put(content: Content, options: PutOptions | undefined, trace: OperationTrace): Promise<PutReceipt> {
+    const request = this.#request(options)
+    const own = this.#owned(content, request)
+    const endStream = own.kind === 'stream' ? this.#beginStream() : undefined
+    try {
+      await this.#ready(request)
+      const length = own.kind === 'stream' ? (request.length ?? own.length) : own.length
+      const stored = await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
+      Object.assign(trace, { key: stored.key, length: stored.length, tier: stored.entry.place.tier })
+      return this.#receipt(stored)
+    } finally {
+      endStream?.()
+    }
+  }
+
+  /** Refuses bytes that cannot be stored; copies small ones in this very turn, so that what follows may wait. */
+  #owned(content: Content, request: PutRequest): Content {
+    if (content.kind === 'stream') return content
+    const { bytes, length } = content
+    assertAcceptable(this.#parts, request, length)
+    return length > this.#parts.dispatch.threshold ? content : { kind: 'bytes', bytes: Buffer.from(bytes), length }
   }
 
   #request(options: PutOptions | undefined): PutRequest {
@@ -151,14 +165,6 @@ export class Putting {
       }
     )
   }
-}
-
-function copyOf(bytes: Uint8Array): { kind: 'bytes'; bytes: Uint8Array } {
-  return { kind: 'bytes', bytes: Buffer.from(bytes) }
-}
-
-function withLength(request: PutRequest, length: number | undefined): PutRequest {
-  return { ...request, length }
 }
 
 /** The catalog could not be reached; the pin stays and is renewed, which is the safe direction. */

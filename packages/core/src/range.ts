@@ -12,8 +12,8 @@ export interface Range {
  * @throws TypeError for a bound that is no number, RangeError for NaN and fractions.
  */
 export function clampRange(length: number, start?: number, end?: number): Range {
-  const from = clampBound(length, start ?? 0, 'start')
-  const to = clampBound(length, end ?? length, 'end')
+  const from = clampBound(length, start === undefined ? 0 : start, 'start')
+  const to = clampBound(length, end === undefined ? length : end, 'end')
   return { start: from, end: Math.max(from, to) }
 }
 

@@ -110,7 +110,7 @@ export class Store {
    * signal's own reason, or what the producer threw; nothing is kept then.
    */
   put(content: BlobContent, options?: PutOptions): Promise<PutReceipt> {
-    return this.#traced('put', trace => this.#putting.put(content, options, trace))
+    return this.#putting.put(content, options)
   }
 
   /** The push form of `put`. `await using` discards what was not committed. */
@@ -248,7 +248,7 @@ export class Store {
   configure(settings: { readonly windowDelayMs: number }): Promise<void> {
     return this.#run(async () => {
       const { windowDelayMs } = optionsObject('settings', settings)
-      if (windowDelayMs !== undefined) await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))
+      await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))
     })
   }
 
@@ -258,7 +258,8 @@ export class Store {
     return this.#lifecycle.close(this.#config.drainMs, async () => {
       // Pins that cannot be released now expire by themselves; the media are closed in any case.
       await this.#pins.close().catch(expireByThemselves)
-      for (const calls of this.#calls) await calls.close()
+      const closed = await Promise.allSettled(this.#calls.map(calls => calls.close()))
+      for (const media of closed) if (media.status === 'rejected') throw media.reason
     })
   }
 

@@ -102,6 +102,7 @@ class Pass implements AsyncIterableIterator<Uint8Array> {
   #interrupt: Interrupt | undefined
   #end: (() => void) | undefined
   #failure: { readonly cause: unknown } | undefined
+  #turn: Promise<unknown> = Promise.resolve()
   #over = false
 
   constructor(parts: BlobParts, range: Range) {
@@ -109,13 +110,34 @@ class Pass implements AsyncIterableIterator<Uint8Array> {
     this.#reading = new Reading({ ...parts, range })
   }
 
-  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
+  /** Steps queue as those of a generator do: each gets its own chunk, however many are asked for at once. */
+  next(): Promise<IteratorResult<Uint8Array, undefined>> {
+    return this.#inTurn(() => this.#next())
+  }
+
+  return(): Promise<IteratorResult<Uint8Array, undefined>> {
+    return this.#inTurn(async () => {
+      await this.#finish()
+      return { done: true, value: undefined }
+    })
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  #inTurn<T>(step: () => Promise<T>): Promise<T> {
+    const turn = this.#turn.then(step)
+    this.#turn = turn.catch(reportedByNext)
+    return turn
+  }
+
+  async #next(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (this.#failure !== undefined) throw this.#failure.cause
     if (this.#over) return { done: true, value: undefined }
     try {
-      this.#begin()
-      const chunk = await this.#reading.next()
-      this.#interrupt?.throwIfFired()
+      const interrupt = this.#begin()
+      const chunk = await interrupt.wait(this.#reading.next())
       if (chunk !== undefined) return { done: false, value: chunk }
     } catch (error) {
       this.#failure = { cause: error }
@@ -126,27 +148,20 @@ class Pass implements AsyncIterableIterator<Uint8Array> {
     return { done: true, value: undefined }
   }
 
-  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
-    await this.#finish()
-    return { done: true, value: undefined }
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
   /** At the first step: from here on the store waits for this pass when it closes, or ends it. */
-  #begin(): void {
-    if (this.#end !== undefined) return
+  #begin(): Interrupt {
+    if (this.#interrupt !== undefined) return this.#interrupt
     const { lifecycle, signal } = this.#parts
     lifecycle.assertOpen()
     signal?.throwIfAborted()
     this.#end = lifecycle.begin()
-    this.#interrupt = new Interrupt(signal, lifecycle.closing)
-    this.#interrupt.onFire(reason => {
+    const interrupt = new Interrupt(signal, lifecycle.closing)
+    interrupt.onFire(reason => {
       this.#failure ??= { cause: reason }
       this.#finish().catch(reportedByNext)
     })
+    this.#interrupt = interrupt
+    return interrupt
   }
 
   async #finish(): Promise<void> {
@@ -161,5 +176,5 @@ class Pass implements AsyncIterableIterator<Uint8Array> {
   }
 }
 
-/** A medium that fails to close while a consumer is away; the consumer's next step rejects with the interrupt's reason. */
+/** Each step rejects by itself; this keeps the shared promise, or a close nobody waits for, from counting as unhandled. */
 function reportedByNext(): void {}

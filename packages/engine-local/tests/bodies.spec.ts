@@ -3,6 +3,7 @@ import { mkdir, readFile, rename, rm, stat, symlink, truncate, writeFile } from 
 import { join } from 'node:path'
 import { type Found, type Locator, type StageId, WINDOW_LENGTH } from '@alkblobs/core/engine'
 import { describe, expect, it } from 'vitest'
+import { nodeFiles } from '../src/files.js'
 import { local } from '../src/index.js'
 import {
   call,
@@ -60,8 +61,17 @@ describe('a body', () => {
     }
   )
 
-  it('is written in order when small and large chunks alternate, and no chunk is kept', async () => {
-    const { bodies } = await claimedRoot(await temporaryFolder())
+  it('is written in order when small and large chunks alternate on a slow disk, and no chunk is kept', async () => {
+    const open: typeof nodeFiles.open = async (path, flags, mode) => {
+      const handle = await nodeFiles.open(path, flags, mode)
+      const write = handle.write as (...given: unknown[]) => unknown
+      handle.write = (async (...given: unknown[]) => {
+        await new Promise(resolve => setTimeout(resolve, 5))
+        return await write.apply(handle, given)
+      }) as never
+      return handle
+    }
+    const { bodies } = await claimedRoot(await temporaryFolder(), { open })
     const bytes = pattern(12 * WINDOW_LENGTH)
     const writer = await bodies.create(newStage(), {}, call)
     const reused = Buffer.alloc(3 * WINDOW_LENGTH)

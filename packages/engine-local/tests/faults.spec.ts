@@ -22,13 +22,15 @@ import {
 
 withChildren()
 
+const run = (command: string, given: string[]) => execFileSync(command, given, { stdio: 'ignore' })
+
 function mountTmpfs(folder: string): boolean {
   try {
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'tmpfs', folder], { stdio: 'ignore' })
+    run('mount', ['-t', 'tmpfs', '-o', 'size=4m,mode=0700', 'tmpfs', folder])
   } catch {
     return false
   }
-  atEnd(async () => execFileSync('umount', ['-l', folder]))
+  atEnd(async () => run('umount', ['-l', folder]))
   return true
 }
 const denies = (code: string) => () => Promise.reject(Object.assign(new Error(code), { code }))
@@ -102,7 +104,7 @@ describe('no rights', () => {
     const { engine, bodies } = await claimedRoot(root)
     const locator = await putBody(bodies, [Buffer.alloc(100)])
     const superuser = process.getuid?.() === 0
-    if (superuser) execFileSync('mount', ['-o', 'remount,ro', root])
+    if (superuser) run('mount', ['-o', 'remount,ro', root])
     else for (const folder of ['stage', locator.slice(0, 2)]) await chmod(join(root, folder), 0o500)
     expect(await failure(engine, bodies.create(newStage(), {}, call))).toBe('denied')
     expect(await bodies.length(locator, call)).toBe(100)

@@ -3,6 +3,8 @@ import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { acquireLock } from '../src/bodies/lock.js'
+import { nodeFiles } from '../src/files.js'
 import { start, withChildren } from './processes.js'
 import { atEnd, call, exclusive, openRoot, temporaryFolder } from './support.js'
 
@@ -98,6 +100,29 @@ describe('an exclusive claim', () => {
     await first.close()
     expect((await take(root)).claim).toBe('held')
     await heir.close()
+  })
+})
+
+describe('a slow acquirer', () => {
+  it('whose low number has become free again withdraws when it sees a higher one', async () => {
+    const root = await temporaryFolder()
+    const holder = await take(root)
+    atEnd(holder.close)
+    const ours = JSON.parse(await readFile(join(root, 'lock.1'), 'utf8'))
+    // Since it looked, generations 5 to 7 came; 7 is alive, and has removed the others.
+    await rename(join(root, 'lock.1'), join(root, 'lock.7'))
+    await writeFile(join(root, 'lock.4'), JSON.stringify({ ...ours, pid: 2 ** 22 + 1 }))
+    const looks: string[] = []
+    const readdir = (async (path: string) => {
+      looks.push(path)
+      const isFirst = path === root && looks.filter(look => look === root).length === 1
+      return isFirst ? ['lock.4'] : await nodeFiles.readdir(path)
+    }) as typeof nodeFiles.readdir
+    expect(await acquireLock(root, { ...nodeFiles, readdir })).toBe('held')
+    expect(looks.filter(look => look === root)).toHaveLength(3)
+    expect(
+      (await nodeFiles.readdir(root)).filter(name => name.includes('lock') || name.startsWith('.')).sort()
+    ).toEqual(['lock.4', 'lock.7'])
   })
 })
 

@@ -1,6 +1,6 @@
 /** What a user may say about a pool in a SQLite file. */
 import { resolve } from 'node:path'
-import { InvalidArgumentError } from '@alkblobs/core'
+import { InvalidArgumentError } from '@alkblobs/core/engine'
 
 export interface SqliteConfig {
   /** Path of the file. It and its folders are made by the first write; a relative path is taken from the folder of now. */

@@ -39,8 +39,9 @@ interface Queued {
   readonly resolve: (answer: never) => void
   readonly reject: (error: unknown) => void
   isAlone: boolean
-  /** When it gives up, once it has found the file locked. */
+  /** When it gives up, once it has found the file locked; and how it found out. */
   giveUpAt: number
+  busy: unknown
 }
 
 export class GroupCommit {
@@ -58,7 +59,7 @@ export class GroupCommit {
   async submit<T>(job: Job<T>, call: Call): Promise<T> {
     refuseIfOver(call)
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ job, call, resolve, reject, isAlone: false, giveUpAt: Infinity })
+      this.#queue.push({ job, call, resolve, reject, isAlone: false, giveUpAt: Infinity, busy: undefined })
       if (!this.#isAtWork) void this.#work()
     })
   }
@@ -125,13 +126,12 @@ export class GroupCommit {
   }
 
   #putOff(batch: Queued[], busy: unknown): void {
-    const now = performance.now()
+    const giveUpAt = performance.now() + this.#lockTimeoutMs
     for (const queued of batch) {
-      if (queued.giveUpAt === Infinity) queued.giveUpAt = Math.min(queued.call.deadlineMs, now + this.#lockTimeoutMs)
+      queued.busy = busy
+      if (queued.giveUpAt === Infinity) queued.giveUpAt = Math.min(queued.call.deadlineMs, giveUpAt)
     }
-    const [over, waiting] = [batch.filter(q => q.giveUpAt <= now), batch.filter(q => q.giveUpAt > now)]
-    for (const { reject } of over) reject(locked(busy))
-    this.#queue.unshift(...waiting)
+    this.#queue.unshift(...batch)
   }
 
   #nextEnd(): number {
@@ -139,11 +139,12 @@ export class GroupCommit {
   }
 }
 
-/** Rejects a job that must not begin any more. One that waited for a lock has one last attempt when its time is over. */
-function mayBegin({ call, giveUpAt, reject }: Queued): boolean {
+/** Rejects a job that must not begin any more. */
+function mayBegin({ call, giveUpAt, busy, reject }: Queued): boolean {
   try {
-    if (giveUpAt === Infinity) refuseIfOver(call)
-    else call.signal?.throwIfAborted()
+    call.signal?.throwIfAborted()
+    if (performance.now() >= giveUpAt) throw locked(busy)
+    refuseIfOver(call)
     return true
   } catch (error) {
     reject(error)

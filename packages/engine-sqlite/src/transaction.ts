@@ -11,12 +11,11 @@ export interface Transaction {
 }
 
 /**
- * Runs `work` and commits. `synced`: to the disk, whatever the pool's durability. When this returns the effect is where it was
- * promised to be; when it throws nothing is left of it.
+ * Runs `work` on a connection that was attached in this turn, and commits. `synced`: to the disk, whatever the pool's
+ * durability. When this returns the effect is where it was promised to be; when it throws nothing is left of it in the pool.
  * @throws what `work` or SQLite threw; EngineFault `transient` if the file is not the one under its path any more.
  */
 export function transact<T>(at: Connection, synced: boolean, work: (transaction: Transaction) => T): T {
-  at.checkPresent()
   at.readyToWrite()
   const raised = synced && at.durability === 'os'
   if (raised) at.setDurability('disk')

@@ -85,7 +85,7 @@ describe('several processes on one file', () => {
       victim.kill('SIGKILL')
       await exited
       expect(sql('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
-      const orphans = 'SELECT count(*) AS n FROM bodies b LEFT JOIN entries e ON e.id = b.id WHERE e.id IS NULL'
+      const orphans = 'SELECT count(*) AS n FROM bodies b LEFT JOIN entries e ON e.id = b.id WHERE e.key IS NULL'
       expect(sql(orphans)).toEqual([{ n: 0 }])
     }
     const { catalog } = await openFile(file)

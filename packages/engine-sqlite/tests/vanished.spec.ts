@@ -1,9 +1,12 @@
 import { closeSync, copyFileSync, existsSync, openSync, readdirSync, renameSync, rmSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { EngineFault } from '@alkblobs/core/engine'
-import { describe, expect, test } from 'vitest'
+import Database from 'better-sqlite3'
+import { afterEach, describe, expect, test, vi } from 'vitest'
 import { classify } from '../src/classify.js'
 import { call, folder, inline, keyOf, openFile, openPool } from './fixture.js'
+
+afterEach(() => vi.restoreAllMocks())
 
 const code = (promise: Promise<unknown>) =>
   promise.then(
@@ -34,6 +37,16 @@ describe('a file that is moved, removed or replaced under an open store', () => 
     renameSync(`${file}-copy`, file)
     expect(await code(catalog.publish([inline(2)], call()))).toBe('transient')
     expect(await code(catalog.list(undefined, 9, call()))).toBe('transient')
+  })
+
+  test('in the middle of a transaction is an error: what was committed went into a file without a name', async () => {
+    const { catalog, file } = await openPool()
+    const { exec } = Database.prototype
+    vi.spyOn(Database.prototype, 'exec').mockImplementation(function (this: Database.Database, text) {
+      if (text === 'COMMIT') renameSync(file, `${file}-moved`)
+      return exec.call(this, text)
+    })
+    expect(await code(catalog.publish([inline(1)], call()))).toBe('transient')
   })
 
   test('with its folder is an error, and the folder is not made again', async () => {

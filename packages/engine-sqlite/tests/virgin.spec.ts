@@ -92,6 +92,31 @@ describe('a virgin file', () => {
   )
 })
 
+describe('a file that is locked against readers', () => {
+  const locked = (file: string) => {
+    const db = new Database(file)
+    db.exec('CREATE TABLE t (a); DROP TABLE t; BEGIN EXCLUSIVE')
+    return () => db.close()
+  }
+
+  test('is waited for by opening and by reading', async () => {
+    const file = join(folder(), 'pool.db')
+    const early = await openFile(file)
+    const release = locked(file)
+    setTimeout(release, 40)
+    const [{ catalog }, found] = await Promise.all([openFile(file), early.catalog.meta.read(call())])
+    expect([found, await catalog.meta.read(call())]).toEqual([undefined, undefined])
+  })
+
+  test('ends the wait after the lock timeout, and is not taken for an empty pool', async () => {
+    const file = join(folder(), 'pool.db')
+    const { catalog, classify } = await openFile(file, { lockTimeoutMs: 40 })
+    const release = locked(file)
+    expect(classify(await catalog.meta.read(call()).catch(error => error))).toBe('conflict')
+    release()
+  })
+})
+
 describe('a file that is no pool of this layout', () => {
   test('is refused as foreign: another database, with tables or an application id; a text; a folder', async () => {
     const parent = folder()

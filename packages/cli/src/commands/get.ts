@@ -15,14 +15,16 @@ interface GetOptions {
 }
 
 const HELP = `
-Ranges are written as in HTTP, both ends inclusive: 0-99 (the first hundred bytes), 100- (from byte 100 to the end), -100 (the
-last hundred). A whole blob is verified against its key while it is read, a range is not.
+Ranges are written as in HTTP, both ends inclusive: 0-99 (the first hundred
+bytes), 100- (from byte 100 to the end), -100 (the last hundred). A whole blob
+is verified against its key while it is read, a range is not.
 
-With -o the file appears under its name only when it is whole and verified; until then the bytes lie in a temporary file beside it,
-which is removed when anything fails. On stdout a damaged blob ends early, with exit code 1.
+With -o the file appears under its name only when it is whole and verified;
+until then the bytes lie in a temporary file beside it, which is removed when
+anything fails. On stdout a damaged blob ends early, with exit code 1.
 ${examples(
   ['alkblobs get blake3:… > photo.jpg', 'to stdout'],
-  ['alkblobs get blake3:… -o photo.jpg', 'into a file, whole or not at all'],
+  ['alkblobs get blake3:… -o photo.jpg', 'whole or not at all'],
   ['alkblobs get blake3:… --range 0-1023 | file -', 'the first KiB']
 )}`
 

@@ -7,7 +7,8 @@ import { bytes, count } from '../format.js'
 import type { Session } from '../session.js'
 
 const HELP = `
-Ends pins and stages that have expired, frees the trash, and looks for bodies that no record knows. It removes no entry.
+Ends pins and stages that have expired, frees the trash, and looks for bodies
+that no record knows. It removes no entry.
 ${examples(['alkblobs maintain', 'from a timer, or when usage shows trash'])}`
 
 export function maintainCommand(cli: Cli): Command {

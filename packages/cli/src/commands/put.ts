@@ -1,4 +1,5 @@
 /** `put`: files, folders and stdin into the pool, several at once, reported in the order they were named. */
+import { EngineError, PoolRefusedError } from '@alkblobs/core'
 import { Command } from 'commander'
 import { type Cli, examples } from '../cli.js'
 import { EXIT, type ExitCode, exitCodeOf, worst } from '../exit-codes.js'
@@ -32,13 +33,16 @@ type Outcome =
     }
 
 const HELP = `
-Prints a line for each file, in the order of the arguments: key, length, whether the entry was created or existed, path.
-Folders are put recursively. Symbolic links are not followed and special files not read; both are reported. A file that
-cannot be read, or changes while it is read, is reported; the others go on, and the exit code is 1.
+Prints a line for each file, in the order of the arguments: key, length,
+whether the entry was created or existed, path. Folders are put recursively.
+Symbolic links are not followed and special files not read; both are reported.
+A file that cannot be read, or changes while it is read, is reported; the
+others go on, and the exit code is 1.
 
-When the command ends, nothing holds the blobs any more but the pool's window delay (an hour unless the pool says
-otherwise): a sweep whose live list does not name a key stages it, and only a sweep after the delay removes it. Write the
-keys down where your live list comes from before then.
+When the command ends, nothing holds the blobs any more but the pool's window
+delay (an hour unless the pool says otherwise): a sweep whose live list does
+not name a key stages it, and only a sweep after the delay removes it. Write
+the keys down where your live list comes from before then.
 ${examples(
   ['alkblobs put photo.jpg', 'one file'],
   ['alkblobs put documents/ images/', 'folders, recursively'],
@@ -63,9 +67,10 @@ async function put(session: Session, paths: readonly string[]): Promise<ExitCode
   const pool = folderOf(session.address)
   const progress = startProgress(surroundings, output, { label: 'putting', unit: 'bytes', item: ['file', 'files'] })
   const measuring = new AbortController()
+  // A total that still grows would say less than none, so there is one only when everything was looked at.
   const measured =
     surroundings.stderr.isTTY === true
-      ? measure(paths, pool, { signal: AbortSignal.any([signal, measuring.signal]), found: progress.expect })
+      ? measure(paths, pool, AbortSignal.any([signal, measuring.signal])).then(progress.expect)
       : undefined
   const sums = { stored: 0, created: 0, bytes: 0, skipped: 0, failed: 0 }
   const codes = new Set<ExitCode>()
@@ -110,9 +115,14 @@ async function putOne({ store, surroundings, signal }: Session, found: Found, pr
     return { kind: 'stored', path, key, length, created }
   } catch (error) {
     signal.throwIfAborted()
+    // A file that cannot be put leaves the others alone; a pool that takes nothing would fail for every one of them.
+    if (isOfThePool(error)) throw error
     return { kind: 'failed', path, reason: describe(error), code: codeOf(error), exitCode: exitCodeOf(error) }
   }
 }
+
+const isOfThePool = (error: unknown): boolean =>
+  error instanceof PoolRefusedError || (error instanceof EngineError && !error.transient)
 
 async function* counted(chunks: AsyncIterable<Uint8Array>, progress: Progress): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {

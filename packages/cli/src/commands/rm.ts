@@ -22,8 +22,9 @@ const OUTCOMES: Readonly<Record<string, { readonly words: string; readonly exitC
 }
 
 const HELP = `
-Shows what would be removed and asks, unless --yes. This command knows no live list: whether anything still references a key is
-yours to know. To remove what nothing references, use sweep.
+Shows what would be removed and asks, unless --yes. This command knows no live
+list: whether anything still references a key is yours to know. To remove what
+nothing references, use sweep.
 ${examples(['alkblobs rm blake3:…', 'asks first'], ['alkblobs rm --yes blake3:… blake3:…', 'in a script'])}`
 
 export function rmCommand(cli: Cli): Command {

@@ -20,15 +20,19 @@ interface SweepOptions {
 }
 
 const HELP = `
-The live list names every key that must stay, one a line; blank lines and lines that start with # are skipped. A line that is no key
-ends the sweep before it begins, with its number. A list without a single key is refused unless --allow-empty.
+The live list names every key that must stay, one a line; blank lines and
+lines that start with # are skipped. A line that is no key ends the sweep
+before it begins, with its number. A list without a single key is refused
+unless --allow-empty.
 
-Removal takes two sweeps. The first stages what nothing protects; one that runs after the pool's window delay removes what was
-staged and is still unprotected: not live, not pinned, not put again since. The command shows what it would do and asks, unless --yes.
+Removal takes two sweeps. The first stages what nothing protects; one that
+runs after the pool's window delay removes what was staged and is still
+unprotected: not live, not pinned, not put again since. The command shows what
+it would do and asks, unless --yes.
 ${examples(
   ['alkblobs sweep --live keys.txt --dry-run', 'only look'],
   ['alkblobs sweep --live keys.txt', 'look, ask, sweep'],
-  ['psql -Atc "select key from attachments" | alkblobs sweep --live - --yes', 'from a database']
+  ['psql … | alkblobs sweep --live - --yes', 'from a database']
 )}`
 
 export function sweepCommand(cli: Cli): Command {

@@ -11,9 +11,11 @@ interface VerifyOptions {
 }
 
 const HELP = `
-Derives the key of every entry again from its bytes. Reports entries that are damaged (corrupt), records without bytes (dangling) and
-bodies without a record (orphans); exit code 1 when there is any. --repair removes dangling records and orphans that nothing
-protects. A damaged entry is never removed: put the same content again and it is whole.
+Derives the key of every entry again from its bytes. Reports entries that are
+damaged (corrupt), records without bytes (dangling) and bodies without a
+record (orphans); exit code 1 when there is any. --repair removes dangling
+records and orphans that nothing protects. A damaged entry is never removed:
+put the same content again and it is whole.
 ${examples(['alkblobs verify', 'read everything, change nothing'], ['alkblobs verify --repair', 'and remove what has no other half'])}`
 
 export function verifyCommand(cli: Cli): Command {

@@ -6,8 +6,9 @@ import { bytes, duration } from '../format.js'
 import type { Session } from '../session.js'
 
 const HELP = `
-Tells where the entry lies, who pins it and for how long, whether a sweep has staged it, and the verdict of a sweep now. The command
-knows no live list, so what your application references is not in the answer.
+Tells where the entry lies, who pins it and for how long, whether a sweep has
+staged it, and the verdict of a sweep now. The command knows no live list, so
+what your application references is not in the answer.
 ${examples(['alkblobs why blake3:…', 'when rm or sweep did not do what you expected'])}`
 
 export function whyCommand(cli: Cli): Command {

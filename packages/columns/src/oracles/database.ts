@@ -27,6 +27,8 @@ const COUNTS = `SELECT
   (SELECT count(*) FROM gc_window WHERE mark = '') AS window,
   (SELECT count(*) FROM gc_pins) AS pins`
 
+const INLINE_BODY = 'SELECT bodies.id, bodies.body FROM entries JOIN bodies USING (id) WHERE key = ?'
+
 const AGE = [
   'UPDATE gc_window SET staged_at = staged_at - ?',
   'UPDATE gc_pins SET expires_at = expires_at - ?',
@@ -34,8 +36,16 @@ const AGE = [
   'UPDATE trash SET not_before = not_before - ?'
 ]
 
+/** ROLLBACK undoes the whole transaction by itself, as SQLite does when the disk is full. */
+const refusal = (length: number) =>
+  `CREATE TRIGGER refuse BEFORE INSERT ON entries WHEN NEW.length = ${Number(length)}
+   BEGIN SELECT RAISE(ROLLBACK, 'the medium refuses this entry'); END`
+
+/** Of a database everything stored can be aged and damaged. */
+type DatabasePart = OraclePart & Required<Pick<OraclePart, 'age' | 'expirePins' | 'corrupt' | 'handles'>>
+
 /** The part of an oracle that looks at a database file. */
-export function databasePart(file: string): OraclePart {
+export function databasePart(file: string): DatabasePart {
   /** Whether the file is a pool by now: before the first write there is no file, or one without tables. */
   const look = <T>(otherwise: T, act: (database: Database) => T): T => {
     if (!existsSync(file)) return otherwise
@@ -63,11 +73,17 @@ export function databasePart(file: string): OraclePart {
     },
     async corrupt(key, how) {
       return look(false, database => {
-        const row = database.prepare('SELECT id, body FROM bodies JOIN entries USING (id) WHERE key = ?').get(digestOf(key))
+        const row = database.prepare(INLINE_BODY).get(digestOf(key))
         if (row === undefined) return false
         const { id, body } = row as { id: number; body: Uint8Array }
         database.prepare('UPDATE bodies SET body = ? WHERE id = ?').run(damagedBytes(body, how), id)
         return true
+      })
+    },
+    async refuse(length) {
+      look(undefined, database => {
+        database.prepare('DROP TRIGGER IF EXISTS refuse').run()
+        if (length !== undefined) database.prepare(refusal(length)).run()
       })
     },
     handles: () => descriptorsBelow(dirname(file))

@@ -1,6 +1,18 @@
 /** Walks the folder of a local body store, with nothing but the file system. */
 import { existsSync } from 'node:fs'
-import { mkdir, mkdtemp, open, readdir, readFile, readlink, rename, rmdir, symlink, truncate, unlink } from 'node:fs/promises'
+import {
+  mkdir,
+  mkdtemp,
+  open,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rmdir,
+  symlink,
+  truncate,
+  unlink
+} from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type BlobKey, digestHexOf } from '@alkblobs/core/engine'
 import { damagedBytes } from './damage.js'
@@ -23,7 +35,8 @@ async function names(folder: string): Promise<readonly string[]> {
 async function shards(root: string): Promise<{ inner: readonly string[]; outer: readonly string[] }> {
   const outer = (await names(root)).filter(name => SHARD.test(name)).map(name => join(root, name))
   const inner: string[] = []
-  for (const folder of outer) for (const name of await names(folder)) if (SHARD.test(name)) inner.push(join(folder, name))
+  for (const folder of outer)
+    for (const name of await names(folder)) if (SHARD.test(name)) inner.push(join(folder, name))
   return { inner, outer }
 }
 

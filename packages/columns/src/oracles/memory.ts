@@ -13,7 +13,11 @@ interface Stored {
 }
 interface Slice {
   readonly record: unknown
-  readonly entries: { get(key: BlobKey): Stored | undefined; set(key: BlobKey, stored: Stored): unknown; after?: unknown }
+  readonly entries: {
+    get(key: BlobKey): Stored | undefined
+    set(key: BlobKey, stored: Stored): unknown
+    after?: unknown
+  }
   readonly pins: ReadonlyMap<BlobKey, ReadonlyMap<string, number>>
   readonly window: { readonly size: number }
   readonly stages: { readonly size: number }
@@ -45,7 +49,11 @@ export function memoryPart(medium: MemMedium): OraclePart {
       const stored = slice.entries.get(key)
       if (stored?.body === undefined) return false
       const body = damagedBytes(stored.body, how)
-      slice.entries.set(key, { ...stored, body, entry: { ...stored.entry, place: { tier: 'kv', length: body.length } } })
+      slice.entries.set(key, {
+        ...stored,
+        body,
+        entry: { ...stored.entry, place: { tier: 'kv', length: body.length } }
+      })
       return true
     }
   }

@@ -33,6 +33,7 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
       for (const part of parts) if (await part.corrupt?.(key, how)) return
       throw new Error(`no medium holds the body of ${key}`)
     },
+    refuse: length => each(part => part.refuse?.(length)),
     async handles() {
       const open = await Promise.all(parts.map(async part => (await part.handles?.()) ?? 0))
       return open.reduce((total, count) => total + count, 0)

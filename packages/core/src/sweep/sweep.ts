@@ -67,7 +67,7 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
   } catch (error) {
     throw lease.lost.aborted && error instanceof EngineError ? new SweepStop('LeaseLost', error) : error
   } finally {
-    await lease.release()
+    await pool.catalog.releaseLease(lease)
   }
 }
 

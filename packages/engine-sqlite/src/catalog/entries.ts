@@ -14,12 +14,12 @@ import type { Pool } from '../pool.js'
 
 /** `length()` of a body reads the head of its row alone, so this says what is really held without reading bodies. */
 const FIND =
-  'SELECT e.id, e.length, e.locator, length(b.body) FROM entries e LEFT JOIN bodies b ON b.id = e.id WHERE e.key = ?'
+  'SELECT e.length, e.locator, e.id, length(b.body) FROM entries e LEFT JOIN bodies b ON b.id = e.id WHERE e.key = ?'
 const READ = 'SELECT e.length, e.locator, b.body FROM entries e LEFT JOIN bodies b ON b.id = e.id WHERE e.key = ?'
 const LIST = 'SELECT lower(hex(key)), length, locator FROM entries WHERE key > ? ORDER BY key LIMIT ?'
 const USAGE = `
-  SELECT max(id), count(*), count(locator), coalesce(sum(length), 0), coalesce(sum(length) FILTER (WHERE locator IS NOT NULL), 0)
-  FROM (SELECT id, length, locator FROM entries WHERE id > ? ORDER BY id LIMIT ?)`
+  SELECT lower(hex(max(key))), count(*), count(locator), sum(length), sum(length) FILTER (WHERE locator IS NOT NULL)
+  FROM (SELECT key, length, locator FROM entries WHERE key > ? ORDER BY key LIMIT ?)`
 const COUNTS = `
   SELECT (SELECT count(*) FROM gc_pins WHERE expires_at > ?), (SELECT count(*) FROM gc_window WHERE mark = ''),
          (SELECT count(*) FROM stages), (SELECT count(*) FROM trash)`
@@ -28,17 +28,17 @@ const COUNTS = `
 const USAGE_PAGE = 50_000
 const EMPTY = new Uint8Array(0)
 
-/** An entry and the id under which its body lies. */
+/** An entry and the number of its inline body, if it has one. */
 export interface Row {
-  readonly id: number
   readonly entry: Entry
+  readonly body: number | null
 }
 
 export function findRow(at: Connection, key: BlobKey, digest: Uint8Array): Row | undefined {
-  const row = at.row<[number, number, Locator | null, number | null]>(FIND, digest)
+  const row = at.row<[number, Locator | null, number | null, number | null]>(FIND, digest)
   if (row === undefined) return undefined
-  const [id, length, locator, held] = row
-  return { id, entry: { key, length, place: placeOf(locator, held ?? 0) } }
+  const [length, locator, body, held] = row
+  return { entry: { key, length, place: placeOf(locator, held ?? 0) }, body }
 }
 
 export function isSamePlace(one: Place, other: Place): boolean {
@@ -59,8 +59,8 @@ export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'list' | 
         { entries: 0, bytes: 0 },
         { entries: 0, bytes: 0 }
       ]
-      for (let after: number | undefined = 0; after !== undefined; ) {
-        const from: number = after
+      for (let after: Uint8Array | undefined = EMPTY; after !== undefined; ) {
+        const from: Uint8Array = after
         after = await pool.read(call, undefined, at => countPage(at, from, kv, large))
         if (after !== undefined) await turn()
       }
@@ -97,18 +97,17 @@ function listPage(pool: Pool, at: Connection, after: BlobKey | undefined, limit:
 /** Adds a page to the sums; answers where the next one starts. */
 function countPage(
   at: Connection,
-  after: number,
+  after: Uint8Array,
   kv: Writable<TierUsage>,
   large: Writable<TierUsage>
-): number | undefined {
-  const row = at.row<[number | null, number, number, number, number]>(USAGE, after, USAGE_PAGE)
-  if (row === undefined || row[0] === null) return undefined
-  const [last, entries, largeEntries, bytes, largeBytes] = row
+): Uint8Array | undefined {
+  const row = at.row<[string, number, number, number | null, number | null]>(USAGE, after, USAGE_PAGE)
+  const [last, entries, largeEntries, bytes, largeBytes] = row ?? ['', 0, 0, 0, 0]
   kv.entries += entries - largeEntries
-  kv.bytes += bytes - largeBytes
+  kv.bytes += (bytes ?? 0) - (largeBytes ?? 0)
   large.entries += largeEntries
-  large.bytes += largeBytes
-  return entries < USAGE_PAGE ? undefined : last
+  large.bytes += largeBytes ?? 0
+  return entries < USAGE_PAGE ? undefined : Buffer.from(last, 'hex')
 }
 
 type Writable<T> = { -readonly [K in keyof T]: T[K] }

@@ -15,12 +15,11 @@ import { findRow, isSamePlace, type Row } from './entries.js'
 import { checkStamp } from './meta.js'
 import { protect } from './pins.js'
 import { endStage, isStaged } from './stages.js'
-import { discard } from './trash.js'
+import { endBytes } from './trash.js'
 
-const CREATE = 'INSERT INTO entries (key, length, locator) VALUES (?, ?, ?) RETURNING id'
-const POINT = 'UPDATE entries SET length = ?, locator = ? WHERE id = ?'
-const WRITE_BODY = 'INSERT OR REPLACE INTO bodies (id, body) VALUES (?, ?)'
-const END_BODY = 'DELETE FROM bodies WHERE id = ?'
+const CREATE = 'INSERT INTO entries (key, length, id, locator) VALUES (?, ?, ?, ?)'
+const POINT = 'UPDATE entries SET length = ?, id = ?, locator = ? WHERE key = ?'
+const WRITE_BODY = 'INSERT INTO bodies (body) VALUES (?) RETURNING id'
 
 type Bytes = Exclude<PublishedBytes, { kind: 'none' }>
 
@@ -54,10 +53,7 @@ function publishOne(transaction: Transaction, item: Publication): PublishOutcome
 }
 
 function create(transaction: Transaction, item: Publication, bytes: Bytes, digest: Uint8Array): PublishOutcome {
-  const row = transaction.at.row<[number]>(CREATE, digest, item.length, locatorOf(bytes))
-  const id = row?.[0] as number
-  if (bytes.kind === 'inline') transaction.at.run(WRITE_BODY, id, bytes.body)
-  else endStage(transaction, bytes.stage)
+  transaction.at.run(CREATE, digest, item.length, ...placed(transaction, bytes))
   protect(transaction, digest, item.pin)
   return { outcome: 'created', entry: entryOf(item, bytes) }
 }
@@ -69,21 +65,17 @@ function heal(
   digest: Uint8Array,
   found: Row
 ): PublishOutcome {
-  const { at } = transaction
-  const { place, length } = found.entry
-  at.run(POINT, item.length, locatorOf(bytes), found.id)
-  if (bytes.kind === 'inline') at.run(WRITE_BODY, found.id, bytes.body)
-  else {
-    at.run(END_BODY, found.id)
-    endStage(transaction, bytes.stage)
-  }
-  if (place.tier === 'large') discard(transaction, { what: place.locator, digest, length, delayMs: item.trashDelayMs })
+  endBytes(transaction, found, digest, item.trashDelayMs)
+  transaction.at.run(POINT, item.length, ...placed(transaction, bytes), digest)
   protect(transaction, digest, item.pin)
   return { outcome: 'healed', entry: entryOf(item, bytes) }
 }
 
-function locatorOf(bytes: Bytes): string | null {
-  return bytes.kind === 'staged' ? bytes.locator : null
+/** Writes an inline body, or ends the stage of another one; answers what the entry says of it. */
+function placed({ at }: Transaction, bytes: Bytes): [body: number | null, locator: string | null] {
+  if (bytes.kind === 'inline') return [at.row<[number]>(WRITE_BODY, bytes.body)?.[0] as number, null]
+  endStage(at, bytes.stage)
+  return [null, bytes.locator]
 }
 
 function entryOf({ key, length }: Publication, bytes: Bytes): Entry {

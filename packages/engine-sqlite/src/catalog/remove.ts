@@ -7,12 +7,11 @@ import { findRow, isSamePlace, type Row } from './entries.js'
 import type { Leases } from './lease.js'
 import { checkStamp } from './meta.js'
 import { isPinned } from './pins.js'
-import { discard } from './trash.js'
+import { endBytes } from './trash.js'
 
 const IS_CANCELLED = 'SELECT cancelled FROM gc_window WHERE key = ? AND mark = ?'
 const END_ROW = 'DELETE FROM gc_window WHERE key = ? AND mark = ?'
-const END_ENTRY = 'DELETE FROM entries WHERE id = ?'
-const END_BODY = 'DELETE FROM bodies WHERE id = ?'
+const END_ENTRY = 'DELETE FROM entries WHERE key = ?'
 const END_PINS = 'DELETE FROM gc_pins WHERE key = ?'
 
 export function removeOf(pool: Pool, leases: Leases): Pick<Catalog, 'remove'> {
@@ -59,12 +58,9 @@ function liesAt(found: Row | undefined, place: Place | undefined): boolean {
   return found !== undefined && (place === undefined || isSamePlace(found.entry.place, place))
 }
 
-/** Ends the entry, its body and its pins, which have all expired; its locator becomes trash. */
-function take(transaction: Transaction, { id, entry }: Row, digest: Uint8Array, delayMs: number): void {
-  const { at } = transaction
-  at.run(END_ENTRY, id)
-  at.run(END_BODY, id)
-  at.run(END_PINS, digest)
-  const { place, length } = entry
-  if (place.tier === 'large') discard(transaction, { what: place.locator, digest, length, delayMs })
+/** Ends the entry, its bytes and its pins, which have all expired. */
+function take(transaction: Transaction, found: Row, digest: Uint8Array, trashDelayMs: number): void {
+  endBytes(transaction, found, digest, trashDelayMs)
+  transaction.at.run(END_ENTRY, digest)
+  transaction.at.run(END_PINS, digest)
 }

@@ -1,5 +1,6 @@
 /** Stages: durable, expiring intents to write a body. What ends without a publication goes to trash. */
 import type { Catalog, StageId } from '@alkblobs/core/engine'
+import type { Connection } from '../connection.js'
 import { noPool } from '../group-commit.js'
 import type { Pool } from '../pool.js'
 import type { Transaction } from '../transaction.js'
@@ -16,7 +17,7 @@ export function isStaged({ at, now }: Pick<Transaction, 'at' | 'now'>, stage: St
 }
 
 /** Ends the row of a stage that was published. */
-export function endStage({ at }: Transaction, stage: StageId): void {
+export function endStage(at: Connection, stage: StageId): void {
   at.run(END, stage)
 }
 

@@ -16,6 +16,7 @@ import type { Connection } from '../connection.js'
 import { noPool } from '../group-commit.js'
 import type { Pool } from '../pool.js'
 import type { Transaction } from '../transaction.js'
+import type { Row } from './entries.js'
 import { checkStamp } from './meta.js'
 
 const DISCARD = `
@@ -26,6 +27,7 @@ const PAGE = `
 const MAKE_DURABLE = 'UPDATE trash SET durable = 1 WHERE durable = 0'
 const DROPPED = 'DELETE FROM trash WHERE what = ?'
 const PUT_OFF = 'UPDATE trash SET attempts = attempts + 1, not_before = ? WHERE what = ?'
+const END_BODY = 'DELETE FROM bodies WHERE id = ?'
 const IN_TRASH = 'SELECT 1 FROM trash WHERE what = ?'
 const HAS_STAGE = 'SELECT 1 FROM stages WHERE id = ?'
 const LIES_THERE = 'SELECT 1 FROM entries WHERE key = ? AND locator = ?'
@@ -40,6 +42,13 @@ interface Discarded {
 /** Puts a name into trash, to be dropped after `delayMs`. One that is there already keeps its row. */
 export function discard({ at, now }: Transaction, { what, digest, length, delayMs = 0 }: Discarded): void {
   at.run(DISCARD, what, digest ?? null, length ?? null, now + delayMs, at.durability === 'disk' ? 1 : 0)
+}
+
+/** Ends where the bytes of an entry lie: an inline body now, another one by way of trash. */
+export function endBytes(transaction: Transaction, { entry, body }: Row, digest: Uint8Array, delayMs: number): void {
+  const { place, length } = entry
+  if (body !== null) transaction.at.run(END_BODY, body)
+  if (place.tier === 'large') discard(transaction, { what: place.locator, digest, length, delayMs })
 }
 
 export function trashOf(pool: Pool): Pick<Catalog, 'trash' | 'known' | 'discard' | 'dropped'> {

@@ -19,7 +19,7 @@ import type { Leases } from './lease.js'
 import { checkStamp, windowDelayIn } from './meta.js'
 import { isPinned } from './pins.js'
 
-/** One page of keys out of the index alone, with what protects each: 1 a pin, 2 a row, 3 a cancelled row. */
+/** One page of keys, with what protects each: 1 a pin, 2 a row, 3 a cancelled row. */
 const CANDIDATES = `
   SELECT lower(hex(key)), CASE
     WHEN EXISTS (SELECT 1 FROM gc_pins p WHERE p.key = e.key AND p.expires_at > ?) THEN 1

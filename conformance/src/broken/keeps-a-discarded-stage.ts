@@ -1,0 +1,37 @@
+/** Fault: the stage of a put that lost its race stays where it is. */
+import type { StageId } from '@alkblobs/core/engine'
+import { override, tapped } from '../tap.js'
+import type { PlantedFault } from './fault.js'
+
+/** Only sealed bodies: a put that fails before its end is cleaned up as it should be. */
+export const keepsADiscardedStage: PlantedFault = {
+  name: 'keeps a discarded stage',
+  statement: 'unstage does nothing for a stage whose body was sealed and not published (ENG-STAGE-3)',
+  needs: ['dual-tier', 'inline'],
+  caughtBy: ['stage_hygiene_exact_counts_on_disk_over_both_put_paths'],
+  plant: () => {
+    const sealed = new Set<StageId>()
+    return definition =>
+      tapped(definition, {
+        catalog: inner => ({
+          unstage: (stages, call) =>
+            inner.unstage(
+              stages.filter(stage => !sealed.has(stage)),
+              call
+            )
+        }),
+        bodies: inner => ({
+          async create(stage, hint, call) {
+            const writer = await inner.create(stage, hint, call)
+            return override(writer, {
+              async seal(key) {
+                const locator = await writer.seal(key)
+                sealed.add(stage)
+                return locator
+              }
+            })
+          }
+        })
+      })
+  }
+}

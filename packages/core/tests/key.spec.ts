@@ -1,0 +1,92 @@
+import { describe, expect, it } from 'vitest'
+import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey } from '../src/key.js'
+import { InvalidKeyError } from '../src/index.js'
+
+const HEX = 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'
+const KEY = `blake3:${HEX}`
+
+const NO_KEYS: Record<string, unknown> = {
+  undefined: undefined,
+  null: null,
+  'a number': 7,
+  NaN: Number.NaN,
+  'a bigint': 7n,
+  'a symbol': Symbol(KEY),
+  'a function': () => KEY,
+  'an array of one key': [KEY],
+  'an object that prints as a key': { toString: () => KEY },
+  'a String object': new String(KEY),
+  'bytes of a digest': Buffer.from(HEX, 'hex'),
+  'the empty string': '',
+  'a digest alone': HEX,
+  'an algorithm alone': 'blake3:',
+  '63 digits': KEY.slice(0, -1),
+  '65 digits': `${KEY}0`,
+  'upper case digits': `blake3:${HEX.toUpperCase()}`,
+  'an upper case algorithm': `BLAKE3:${HEX}`,
+  'another separator': `blake3-${HEX}`,
+  'two separators': `blake3::${HEX.slice(1)}`,
+  'another algorithm': `md5:${HEX}`,
+  'an algorithm that starts alike': `blake3x:${HEX}`,
+  'a letter that is no digit': `blake3:g${HEX.slice(1)}`,
+  'a leading space': ` ${KEY}`,
+  'a trailing space': `${KEY} `,
+  'a trailing line break': `${KEY}\n`,
+  'a leading line break': `\n${KEY}`,
+  'a NUL at the end': `${KEY}\0`,
+  'a NUL inside': `blake3:${HEX.slice(0, 31)}\0${HEX.slice(32)}`,
+  'a path out of the folder': `blake3:../../../../etc/passwd`,
+  'a path of the right length': `blake3:${'../'.repeat(21)}a`,
+  'full-width digits': `blake3:${'０'.repeat(64)}`,
+  'a digit that folds to ASCII': `blake3:${HEX.slice(0, 63)}ſ`,
+  'a huge string': 'a'.repeat(1_000_000)
+}
+
+describe('keys', () => {
+  it('are written as algorithm and 64 lower-case digits, and read back the same', () => {
+    for (const algorithm of ['blake3', 'sha256'] as const) {
+      const key = formatKey(algorithm, Buffer.from(HEX, 'hex'))
+      expect(key).toBe(`${algorithm}:${HEX}`)
+      expect(parseKey(key, algorithm)).toBe(key)
+      expect(algorithmOf(key)).toBe(algorithm)
+      expect(digestHexOf(key)).toBe(HEX)
+      expect(digestOf(key)).toEqual(Buffer.from(HEX, 'hex'))
+    }
+  })
+
+  it.each(Object.entries(NO_KEYS))('are not: %s', (_, value) => {
+    expect(isKey(value)).toBe(false)
+    expect(() => parseKey(value)).toThrow(InvalidKeyError)
+    expect(() => parseKey(value)).toThrow(expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' }))
+  })
+
+  it('of another algorithm than the one asked for are refused, saying which is meant', () => {
+    expect(() => parseKey(KEY, 'sha256')).toThrow(
+      expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'algorithm', message: expect.stringMatching(/sha256/) })
+    )
+  })
+
+  it('that are malformed are not repeated in the message', () => {
+    try {
+      parseKey('secret-password')
+      expect.unreachable()
+    } catch (error) {
+      expect((error as Error).message).not.toContain('secret')
+    }
+  })
+
+  it('cannot be made of a digest of another length', () => {
+    for (const length of [0, 31, 33, 64]) expect(() => formatKey('blake3', Buffer.alloc(length))).toThrow(InvalidKeyError)
+  })
+
+  it('cover exactly the bytes of a view', () => {
+    const slab = Buffer.from(`ffff${HEX}ffff`, 'hex')
+    expect(formatKey('blake3', slab.subarray(2, 34))).toBe(KEY)
+  })
+
+  it('give a digest that is nobody else\'s', () => {
+    const key = parseKey(KEY)
+    digestOf(key).fill(0)
+    expect(digestOf(key).toString('hex')).toBe(HEX)
+  })
+})
