@@ -53,6 +53,10 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined
 }
 
+/** An error in one line; the whole of it travels as the cause. */
+const named = (error: unknown) =>
+  error instanceof Error ? `${error.name} (${codeOf(error) ?? 'no code'}): ${error.message}` : show(error)
+
 const matches = (error: unknown, refusal: Refusal) =>
   typeof refusal === 'string' ? codeOf(error) === refusal : refusal(error)
 
@@ -64,7 +68,7 @@ export async function refuses(attempt: () => unknown, refusal: Refusal, property
     value = await attempt()
   } catch (error) {
     if (matches(error, refusal)) return error
-    throw new PropertyViolation(property, expected, show(error), error)
+    throw new PropertyViolation(property, expected, named(error), error)
   }
   throw new PropertyViolation(property, expected, `success with ${show(value)}`)
 }

@@ -20,7 +20,7 @@ async function removeAllTheSame(
 export const forgetsToCancel: PlantedFault = {
   name: 'forgets to cancel',
   statement: 'publish answers `existed` without marking the window row of the key as cancelled (ENG-PUBLISH-6)',
-  needs: ['durable'],
+  needs: ['durable', 'kv-only'],
   caughtBy: ['a_reput_of_a_staged_key_cancels_it'],
   plant: () => {
     const staged = new Set<BlobKey>()

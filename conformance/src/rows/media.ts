@@ -4,7 +4,7 @@ import { EngineFailed, PoolRefused } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
 import { codeOf, equal, present, refuses, sameBytes, settled } from '../expect.js'
 import { oracleOf } from '../factory.js'
-import { row } from '../row.js'
+import { over, row } from '../row.js'
 import { expectEntries, putReleased, sourceOver } from '../sweeping.js'
 import { watch } from '../tap.js'
 
@@ -210,7 +210,7 @@ const twoWriters = row({
     const other = present(await factory.second?.(store), 'a second instance')
     const lengths = tierLengths(factory)
     const work = async (instance: typeof store, seed: number) => {
-      for (let time = 0; time < 60; time += 1) {
+      for (let time = 0; time < 30; time += 1) {
         // Every second content is shared between all writers.
         const bytes = bytesOf(lengths[time % lengths.length] ?? 1, time % 2 === 0 ? time : seed * 1000 + time)
         const receipt = await instance.put(bytes)
@@ -222,8 +222,8 @@ const twoWriters = row({
     await Promise.all(
       [store, store, store, store, other, other, other, other].map((instance, seed) => work(instance, seed + 1))
     )
-    await expectEntries(store, 30, 'the shared contents are there once each')
-    await expectEntries(other, 30, 'for both instances')
+    await expectEntries(store, 15, 'the shared contents are there once each')
+    await expectEntries(other, 15, 'for both instances')
     await other.close()
     await store.close()
     await factory.teardown()

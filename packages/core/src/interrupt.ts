@@ -5,6 +5,8 @@
  * One interrupt serves one operation, which waits for one thing at a time. Unlike `Promise.race` with a long-lived
  * promise it keeps nothing of the waits that are over.
  */
+import { setMaxListeners } from 'node:events'
+
 export class Interrupt {
   readonly #signals: readonly AbortSignal[]
   readonly #onAbort = () => {
@@ -17,6 +19,8 @@ export class Interrupt {
 
   constructor(...signals: readonly (AbortSignal | undefined)[]) {
     this.#signals = signals.filter(signal => signal !== undefined)
+    // Any number of operations may hang on one signal; each takes its listener off when it is over.
+    setMaxListeners(0, ...this.#signals)
     for (const signal of this.#signals) signal.addEventListener('abort', this.#onAbort)
   }
 

@@ -21,6 +21,11 @@ export interface PoolMedia {
   readonly durability: Durability
 }
 
+export interface PoolSettings {
+  /** Shortest time from staging to removal, in milliseconds. */
+  readonly windowDelayMs: number
+}
+
 export class Pool {
   readonly catalog: CheckedCatalog
   readonly durability: Durability
@@ -57,7 +62,9 @@ export class Pool {
 
   /** Looks at the media without changing them, and refuses a pool that is not ours to use. Called once, at open. */
   async inspect(): Promise<void> {
-    const [record, claim] = await Promise.all([this.catalog.readRecord(), this.#bodies?.claimed()])
+    // In this order: a claim is made after its record, so whoever sees the claim finds the record.
+    const claim = await this.#bodies?.claimed()
+    const record = await this.catalog.readRecord()
     if (record !== undefined) this.#adopt(record)
     if (claim === undefined) {
       if (record !== undefined) this.#assertNotAway(record)
@@ -103,6 +110,12 @@ export class Pool {
   async exists(): Promise<boolean> {
     await this.ready()
     return (await this.record()) !== undefined
+  }
+
+  /** What the pool says, or what it would say if it were made now. */
+  async settings(): Promise<PoolSettings> {
+    const record = await this.record()
+    return { windowDelayMs: record?.windowDelayMs ?? this.#config.windowDelayMs ?? WINDOW_DELAY_MS }
   }
 
   /** Changes the pool's window delay. */

@@ -2,8 +2,8 @@
  * Publishing: one catalog transaction in which the entry appears or is found, is pinned, and any sweep that was about to
  * take it is told off. An entry that is found is looked at before it is trusted, and healed if it is evidently broken.
  */
-import type { Entry, Place, PublishedBytes, PublishOutcome } from './engine.js'
-import { PutError } from './errors.js'
+import type { Entry, Locator, Place, PublishedBytes, PublishOutcome } from './engine.js'
+import { EngineError, PutError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { PinState } from './pin.js'
 import type { Pins, Reservation } from './pins.js'
@@ -108,8 +108,18 @@ export class Publisher {
   async #brokenPlace(entry: Entry, length: number): Promise<Place | undefined> {
     const { place } = entry
     if (entry.length !== length) return place
-    const held = place.tier === 'kv' ? place.length : await this.#pool.bodies.length(place.locator, entry.key)
+    const held = place.tier === 'kv' ? place.length : await this.#heldLength(place.locator, entry.key)
     return held === length ? undefined : place
+  }
+
+  /** A body store that finds something else in the body's place has no body there. */
+  async #heldLength(locator: Locator, key: BlobKey): Promise<number | undefined> {
+    try {
+      return await this.#pool.bodies.length(locator, key)
+    } catch (error) {
+      if (error instanceof EngineError && error.kind === 'corrupt') return undefined
+      throw error
+    }
   }
 }
 

@@ -41,6 +41,7 @@ export class Reading {
     this.#found = found
     this.#range = range
     this.#offset = range.start
+    assertLength(found.entry)
     const whole = range.start === 0 && range.end === found.entry.length
     this.#hasher = whole && verify ? derivation.hasher() : undefined
   }
@@ -128,6 +129,12 @@ export class Reading {
     const { key, length } = this.#found.entry
     return new CorruptBlobError(key, `its record claims ${length} bytes, the medium holds ${held}`)
   }
+}
+
+/** @throws CorruptBlobError for a record whose length is none. */
+export function assertLength({ key, length }: Entry): void {
+  if (!Number.isSafeInteger(length) || length < 0)
+    throw new CorruptBlobError(key, 'its record claims a length that is none')
 }
 
 function samePlace(a: Place, b: Place): boolean {

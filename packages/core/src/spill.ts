@@ -29,7 +29,8 @@ interface SpillParts {
 export class Spill {
   readonly stage = randomBytes(16).toString('hex') as StageId
   readonly #parts: SpillParts
-  readonly #letGo: () => void
+  /** Ends the renewal of the stage; nothing to end before the stage is there. */
+  #letGo: () => void = nothing
   #stageLost = false
   #writer: CheckedWriter | undefined
   #window: Buffer
@@ -41,9 +42,6 @@ export class Spill {
   private constructor(parts: SpillParts) {
     this.#parts = parts
     this.#window = this.#newWindow()
-    this.#letGo = parts.pins.holdStage(this.stage, () => {
-      this.#stageLost = true
-    })
   }
 
   static async open(parts: SpillParts): Promise<Spill> {
@@ -101,8 +99,11 @@ export class Spill {
   }
 
   async #open(): Promise<void> {
-    const { pool, stageTtlMs, length } = this.#parts
+    const { pool, pins, stageTtlMs, length } = this.#parts
     await pool.catalog.stage([{ id: this.stage, ttlMs: stageTtlMs }])
+    this.#letGo = pins.holdStage(this.stage, () => {
+      this.#stageLost = true
+    })
     this.#writer = await pool.bodies.create(this.stage, length)
     // A body made after its stage has come and gone would be known to nobody.
     await this.#assertStaged()
@@ -138,5 +139,7 @@ export class Spill {
     return Buffer.allocUnsafeSlow(Math.min(WINDOW_LENGTH, Math.max(1, this.#parts.length ?? WINDOW_LENGTH)))
   }
 }
+
+function nothing(): void {}
 
 function reclaimedLater(): void {}

@@ -16,10 +16,11 @@ import { KEY_BATCH, PAGE_SIZE } from './limits.js'
 import type { MaintainOptions, MaintenanceReport } from './maintain.js'
 import type { Pin } from './pin.js'
 import { Pins } from './pins.js'
-import type { Pool } from './pool.js'
+import type { Pool, PoolSettings } from './pool.js'
 import { Publisher } from './publish.js'
 import type { PutOptions, PutReceipt } from './put-options.js'
 import { Putting } from './putting.js'
+import { assertLength } from './reading.js'
 import {
   type GetOptions,
   getOptionsOf,
@@ -127,6 +128,7 @@ export class Store {
       const found = await this.#pool.catalog.read(parsed, signal)
       trace.key = parsed
       if (found === undefined) return undefined
+      assertLength(found.entry)
       trace.length = found.entry.length
       trace.tier = found.entry.place.tier
       return new StoredBlob({
@@ -244,8 +246,13 @@ export class Store {
     return this.#run(async () => this.#collecting.why(this.#key(key)))
   }
 
+  /** The pool's settings as they are now: recorded in the pool, the same for every process that uses it. */
+  settings(): Promise<PoolSettings> {
+    return this.#run(() => this.#pool.settings())
+  }
+
   /** Changes the pool's settings, for every process that uses it. */
-  configure(settings: { readonly windowDelayMs: number }): Promise<void> {
+  configure(settings: PoolSettings): Promise<void> {
     return this.#run(async () => {
       const { windowDelayMs } = optionsObject('settings', settings)
       await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))

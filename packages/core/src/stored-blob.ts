@@ -1,5 +1,7 @@
 /** What `get` returns: a blob shaped like the web's `Blob`, read lazily from wherever it lies. */
 
+import { constants } from 'node:buffer'
+import { BlobTooLargeError } from './errors.js'
 import { Interrupt } from './interrupt.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
@@ -44,6 +46,8 @@ export class StoredBlob {
 
   /** All bytes at once, verified before this resolves. The array is the caller's. */
   async bytes(): Promise<Uint8Array<ArrayBuffer>> {
+    if (this.size > constants.MAX_LENGTH)
+      throw new BlobTooLargeError(constants.MAX_LENGTH, 'read it as a stream, or in slices')
     const pass = this.#pass()
     const whole = new Uint8Array(this.size)
     let offset = 0

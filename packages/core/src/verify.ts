@@ -63,6 +63,8 @@ export async function verify(parts: VerifyParts, options: VerifyOptions): Promis
     kept: [],
     clean: false
   }
+  // A repair must know that the medium is the pool's before it believes that anything is missing.
+  if (options.repair === true && (await parts.pool.exists())) await parts.pool.establish()
   await parts.pool.ready()
   await verifyEntries(parts, options, report)
   if (await parts.pool.exists()) await findOrphans(parts, options, report)
@@ -96,10 +98,15 @@ async function verifyEntry(
     await derive(parts, options, entry.key)
   } catch (error) {
     if (error instanceof BlobRemovedError) return
-    if (!(error instanceof CorruptBlobError)) throw error
+    if (!isDamage(error)) throw error
     if (isMissing(error)) await dangling(parts, options, report, entry)
     else report.corrupt.push({ key: entry.key, found: error.message })
   }
+}
+
+/** Whether the entry is damaged, as opposed to the medium failing: one damaged entry must not hide the others. */
+function isDamage(error: unknown): error is CorruptBlobError | EngineError {
+  return error instanceof CorruptBlobError || (error instanceof EngineError && error.kind === 'corrupt')
 }
 
 /** Reads an entry to its end; the reading itself verifies. */
@@ -117,22 +124,26 @@ async function derive(parts: VerifyParts, options: VerifyOptions, key: BlobKey):
 }
 
 /** Whether the body is not there at all, as opposed to being wrong. */
-function isMissing(error: CorruptBlobError): boolean {
+function isMissing(error: CorruptBlobError | EngineError): boolean {
   return error.cause instanceof EngineError && error.cause.kind === 'gone'
 }
 
 async function dangling(parts: VerifyParts, options: VerifyOptions, report: VerifyReport, entry: Entry): Promise<void> {
   const { key, place } = entry
   report.dangling.push({ key })
-  if (options.repair !== true) return
+  if (options.repair !== true || (await isBack(parts, entry))) return
   const outcome = (await deleteKeys(parts, [{ key, at: place }])).outcomes.get(key) as DeleteOutcome
   if (outcome === 'deleted') report.repaired.push(key)
   else report.kept.push({ key, reason: outcome })
 }
 
+/** One more look at the body itself, now that the medium is known to be the pool's. */
+async function isBack({ pool }: VerifyParts, { key, place }: Entry): Promise<boolean> {
+  return place.tier === 'large' && (await pool.bodies.length(place.locator, key)) !== undefined
+}
+
 async function findOrphans(parts: VerifyParts, options: VerifyOptions, report: VerifyReport): Promise<void> {
   const repair = options.repair === true
-  if (repair) await parts.pool.establish()
   for await (const orphan of orphansOf(parts.pool, repair)) {
     assertGoing(parts, options)
     report.orphans.push(orphan)

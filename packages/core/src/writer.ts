@@ -1,4 +1,5 @@
 /** The push form of a put: chunks are written as they come up, and kept only if the writer is committed. */
+import { setMaxListeners } from 'node:events'
 import { chunkOf } from './content.js'
 import { InvalidArgumentError } from './errors.js'
 import type { PutReceipt } from './put-options.js'
@@ -38,6 +39,7 @@ export class BlobWriter {
     this.#onEnd = onEnd
     this.#signals = signals.filter(signal => signal !== undefined)
     this.#onAbort = () => void this.#fail(this.#signals.find(signal => signal.aborted)?.reason)
+    setMaxListeners(0, ...this.#signals)
     for (const signal of this.#signals) signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 

@@ -8,9 +8,9 @@ import { Scripted } from './scripted-engine.js'
 
 /** Above one deadline of the stores here (150 ms and a tick of 50), below two. */
 const ONE_DEADLINE_MS = 290
-/** A writer's failed call is followed by its discard, a failed opening by the closing: each has a deadline of its own. */
+/** A writer's failed call is followed by its discard, a reader's by its end, a failed opening by the closing: each has a deadline of its own. */
 const TWO_DEADLINES_MS = 490
-const FOLLOWED = new Set(['write', 'seal'])
+const FOLLOWED = new Set(['write', 'seal', 'body.read'])
 const source = { name: 'app', live: () => [] }
 
 describe('deadlines', () => {

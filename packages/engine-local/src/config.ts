@@ -1,5 +1,6 @@
 /** What a user says about a folder of bodies, and its check. */
 import { resolve } from 'node:path'
+import { InvalidArgumentError } from '@alkblobs/core/engine'
 
 export interface LocalConfig {
   /** The folder that holds the bodies. It and its parents are made (mode 0700) when the pool is first written, never by reading. */
@@ -17,13 +18,13 @@ export interface CheckedConfig {
 /** Far below the usual 1,024 descriptors of a process, far above what a disk serves at once. */
 const OPEN_MAX_DEFAULT = 128
 
-/** @throws TypeError or RangeError that names the option. */
+/** @throws InvalidArgumentError that names the option. */
 export function checkConfig({ root, openMax = OPEN_MAX_DEFAULT }: LocalConfig): CheckedConfig {
   if (typeof root !== 'string' || root === '' || root.includes('\0')) {
-    throw new TypeError('root must be the path of a folder')
+    throw new InvalidArgumentError('root', 'the path of a folder')
   }
   if (!Number.isInteger(openMax) || openMax < 4 || openMax > 65_536) {
-    throw new RangeError('openMax must be a whole number from 4 to 65536')
+    throw new InvalidArgumentError('openMax', 'a whole number from 4 to 65536')
   }
   return { root: resolve(root), openMax }
 }

@@ -4,7 +4,7 @@
  * A body that is not there is `gone` only if the claim is readable at that moment and names the pool. An unmounted
  * root, a folder swapped for another, a claim without read permission: nothing is known then, and the failure is transient.
  */
-import { type Algorithm, type Call, type Claim, EngineFault } from '@alkblobs/core/engine'
+import { type Algorithm, type Call, type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
 import type { Descriptors } from './descriptors.js'
 import type { Files } from './files.js'
 
@@ -15,6 +15,8 @@ export interface Medium {
   readonly descriptors: Descriptors
   /** Folders of shards whose names this store knows to be durable. */
   readonly settled: Set<string>
+  /** Whose folder this was when it was first looked at, and must be whenever something is said to be gone. */
+  poolId: PoolId | undefined
   /** What this store claimed; `undefined` before. */
   claim: Claim | undefined
 }

@@ -20,6 +20,7 @@ export async function openFolder(config: CheckedConfig, files: Files, context: O
     files,
     descriptors: new Descriptors(config.openMax),
     settled: new Set(),
+    poolId: undefined,
     claim: undefined
   }
   // ENG-OPEN-2: a folder that is no pool is refused here, with a reason, not at the first put.

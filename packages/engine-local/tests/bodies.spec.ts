@@ -1,7 +1,7 @@
 // Bodies written, read, dropped and scanned, in real folders.
 import { mkdir, readFile, rename, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Found, type Locator, type StageId, WINDOW_LENGTH } from '@alkblobs/core/engine'
+import { type Found, InvalidArgumentError, type Locator, type StageId, WINDOW_LENGTH } from '@alkblobs/core/engine'
 import { describe, expect, it } from 'vitest'
 import { nodeFiles } from '../src/files.js'
 import { local } from '../src/index.js'
@@ -27,10 +27,10 @@ const pattern = (length: number) => Buffer.from(Uint8Array.from({ length }, (_, 
 
 describe('options', () => {
   it.each([{ root: '' }, { root: 'a\0b' }, { root: 7 as never }])('refuses the root %o', config => {
-    expect(() => local(config)).toThrow(TypeError)
+    expect(() => local(config)).toThrow(InvalidArgumentError)
   })
   it.each([3, 1.5, Number.NaN, 65_537])('refuses openMax %s', openMax => {
-    expect(() => local({ root: 'x', openMax })).toThrow(RangeError)
+    expect(() => local({ root: 'x', openMax })).toThrow(InvalidArgumentError)
   })
   it('opens nothing and makes nothing', async () => {
     const root = join(await temporaryFolder(), 'a', 'b')

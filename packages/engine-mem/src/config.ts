@@ -1,4 +1,5 @@
 /** What a user may say about a pool in memory. */
+import { InvalidArgumentError } from '@alkblobs/core/engine'
 import { Medium, type MemMedium } from './medium.js'
 
 export interface MemConfig {
@@ -6,9 +7,10 @@ export interface MemConfig {
   readonly medium?: MemMedium
 }
 
-/** Checks what was given. @throws TypeError for a medium that `createMedium()` did not make. */
+/** Checks what was given. @throws InvalidArgumentError for a medium that `createMedium()` did not make. */
 export function checkConfig(config: MemConfig): { readonly medium: Medium | undefined } {
   const { medium } = config
-  if (medium !== undefined && !(medium instanceof Medium)) throw new TypeError('medium must come from createMedium()')
+  if (medium !== undefined && !(medium instanceof Medium))
+    throw new InvalidArgumentError('medium', 'made by createMedium()')
   return { medium }
 }

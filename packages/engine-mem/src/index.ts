@@ -26,7 +26,7 @@ export function createMedium(): MemMedium {
 /**
  * An engine that keeps a pool in the memory of this process; it ends with the process, or with the last who holds its medium.
  * Without `medium` every opening starts with an empty pool of its own.
- * @throws TypeError for a medium that `createMedium()` did not make.
+ * @throws InvalidArgumentError for a medium that `createMedium()` did not make.
  */
 export function mem(config: MemConfig = {}): EngineDefinition {
   const { medium: shared } = checkConfig(config)

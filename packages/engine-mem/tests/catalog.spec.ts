@@ -11,7 +11,7 @@ import type {
   PoolId,
   StageId
 } from '@alkblobs/core/engine'
-import { formatKey, PROTOCOL_VERSION } from '@alkblobs/core/engine'
+import { formatKey, InvalidArgumentError, PROTOCOL_VERSION } from '@alkblobs/core/engine'
 import { beforeEach, describe, expect, it } from 'vitest'
 import { createMedium, mem } from '../src/index.js'
 
@@ -82,7 +82,7 @@ describe('the medium', () => {
   })
 
   it('must come from createMedium', () => {
-    expect(() => mem({ medium: {} as never })).toThrow(TypeError)
+    expect(() => mem({ medium: {} as never })).toThrow(InvalidArgumentError)
   })
 
   it('sets its record only from the one expected', async () => {

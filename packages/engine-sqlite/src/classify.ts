@@ -64,6 +64,11 @@ export function isBusy(error: unknown): boolean {
   return code !== undefined && /^SQLITE_(BUSY|LOCKED|PROTOCOL)/.test(code)
 }
 
+/** Whether the disk had no room. */
+export function isFull(error: unknown): boolean {
+  return classify(error) === 'full'
+}
+
 /** What an error at opening means: SQLite says little, so the surroundings are asked. */
 export function named(error: unknown, file: string): unknown {
   const code = codeOf(error)

@@ -99,6 +99,14 @@ export class Connection {
     throw new EngineFault('transient', 'the file was moved, removed or replaced while it was open')
   }
 
+  /**
+   * Moves the log into the file and cuts it off, as far as readers let it. On a full disk this is what makes room: even a
+   * removal must first be written to the log.
+   */
+  emptyLog(): void {
+    this.#db.pragma('wal_checkpoint(TRUNCATE)')
+  }
+
   exec(sql: string): void {
     this.#db.exec(sql)
   }

@@ -12,7 +12,8 @@
  */
 import { setImmediate as turn } from 'node:timers/promises'
 import { type Call, EngineFault } from '@alkblobs/core/engine'
-import { isBusy } from './classify.js'
+import { isBusy, isFull } from './classify.js'
+import type { Connection } from './connection.js'
 import type { Medium } from './medium.js'
 import { type Transaction, transact } from './transaction.js'
 import { locked, pause, refuseIfOver } from './waiting.js'
@@ -116,7 +117,8 @@ export class GroupCommit {
       return
     }
     const synced = batch.some(({ job }) => job.synced)
-    const answers = transact(connection, synced, transaction => batch.map(({ job }) => job.run(transaction)))
+    const commit = () => transact(connection, synced, transaction => batch.map(({ job }) => job.run(transaction)))
+    const answers = withRoom(connection, commit)
     for (const [i, { resolve }] of batch.entries()) resolve(answers[i] as never)
   }
 
@@ -136,6 +138,22 @@ export class GroupCommit {
 
   #nextEnd(): number {
     return this.#queue.reduce((end, { call, giveUpAt }) => Math.min(end, call.deadlineMs, giveUpAt), Infinity)
+  }
+}
+
+/** Tries once more with an empty log where the disk was full: removals must not need the very room that they would make. */
+function withRoom<T>(connection: Connection, commit: () => T): T {
+  try {
+    return commit()
+  } catch (error) {
+    if (!isFull(error)) throw error
+    try {
+      connection.emptyLog()
+    } catch {
+      // There is no room to be had this way; that the disk is full is what the caller must hear.
+      throw error
+    }
+    return commit()
   }
 }
 

@@ -91,9 +91,7 @@ export class Medium {
  * closed, for closing a descriptor of a file that SQLite has open elsewhere in this process would end SQLite's locks.
  */
 export function makeFile(file: string): void {
-  const folder = dirname(file)
-  const made = mkdirSync(folder, { recursive: true, mode: 0o700 })
-  if (made !== undefined) syncFolders(folder, made)
+  makeFolders(dirname(file))
   if (statSync(file, { throwIfNoEntry: false }) !== undefined) return
   const unnamed = `${file}-${randomUUID()}`
   closeSync(openSync(unnamed, 'wx', 0o600))
@@ -118,9 +116,20 @@ function makeWithoutLinks(file: string): void {
   }
 }
 
-/** Makes the names of new folders durable: each is written in the folder above it. */
-function syncFolders(innermost: string, outermost: string): void {
-  for (let folder = innermost; folder.length >= outermost.length; folder = dirname(folder)) syncFolder(dirname(folder))
+/**
+ * Makes a folder and those above it, and makes their names durable. One at a time: Node's own recursive way goes round for ever
+ * where a file system answers that neither the folder nor the one above it is there to make it in.
+ */
+function makeFolders(folder: string): void {
+  if (statSync(folder, { throwIfNoEntry: false }) !== undefined) return
+  const above = dirname(folder)
+  if (above !== folder) makeFolders(above)
+  try {
+    mkdirSync(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+  syncFolder(above)
 }
 
 function syncFolder(folder: string): void {

@@ -8,7 +8,7 @@
 import { join } from 'node:path'
 import { type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
 import { linkInto, makeFolder, makeFolders, writeWhole } from '../durable.js'
-import { errno, type Files, READ, unless } from '../files.js'
+import { errno, type Files, openFile, unless } from '../files.js'
 import { CLAIM_NAME, isTemporary, STAGE_FOLDER, temporaryName } from '../layout.js'
 import type { Medium } from '../medium.js'
 
@@ -19,7 +19,13 @@ const CLAIM_LENGTH_MAX = 4_096
 const HARMLESS = new Set(['lost+found'])
 
 /** The claim in force; `undefined` for a folder that is not there or holds nothing. Creates nothing. */
-export async function claimed({ root, files }: Medium): Promise<Claim | undefined> {
+export async function claimed(medium: Medium): Promise<Claim | undefined> {
+  const claim = await findClaim(medium)
+  if (claim !== undefined) medium.poolId ??= claim.poolId
+  return claim
+}
+
+async function findClaim({ root, files }: Medium): Promise<Claim | undefined> {
   const names = await unless(files.readdir(root), 'ENOENT')
   if (names === undefined) return undefined
   await checkOwner(root, files)
@@ -53,15 +59,12 @@ export async function claim(medium: Medium, wanted: Claim): Promise<Claim> {
  * @throws EngineFault `transient` if the claim cannot be read or is another pool's.
  */
 export async function confirm(medium: Medium): Promise<void> {
-  if (medium.claim === undefined) {
-    // Before a claim there is no pool to compare with; a folder that cannot be read still throws.
-    await claimed(medium)
-    return
-  }
   let cause: unknown
   try {
     const { poolId } = await readClaim(medium.root, medium.files)
-    if (poolId === medium.claim.poolId) return
+    // A store that opened before there was a claim believes the first one that it meets.
+    medium.poolId ??= poolId
+    if (poolId === medium.poolId) return
   } catch (error) {
     cause = error
   }
@@ -82,7 +85,7 @@ async function writeClaim(root: string, files: Files, { poolId, mode }: Claim): 
 }
 
 async function readClaim(root: string, files: Files): Promise<Claim> {
-  const handle = await files.open(join(root, CLAIM_NAME), READ)
+  const handle = await openFile(files, join(root, CLAIM_NAME))
   try {
     const { buffer, bytesRead } = await handle.read(Buffer.alloc(CLAIM_LENGTH_MAX + 1), 0, CLAIM_LENGTH_MAX + 1, 0)
     return parseClaim(buffer.toString('utf8', 0, bytesRead))

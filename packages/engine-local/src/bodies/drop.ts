@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import type { Call, DropResult, Locator, StageId } from '@alkblobs/core/engine'
 import { syncFolder } from '../durable.js'
 import { errno, unless } from '../files.js'
-import { bodyPath, halfPath, isStageId, parseBodyName, parseLocator, STAGE_FOLDER, shardFolders } from '../layout.js'
+import { bodyPath, halfPath, isStageId, parseBodyName, STAGE_FOLDER, shardFolders } from '../layout.js'
 import { checkCall, checkClaimed, type Medium } from '../medium.js'
 import { confirm } from './claim.js'
 import { checkShard, checkStageFolder } from './shard.js'
@@ -54,7 +54,9 @@ export async function drop(medium: Medium, what: readonly What[], call: Call): P
 /** Removes what is there and answers the folders to sync. */
 async function remove(medium: Medium, item: What): Promise<string[]> {
   const { algorithm, files, root } = medium
-  const stage = isStageId(item) ? item : parseLocator(item, algorithm).stage
+  const stage = isStageId(item) ? item : parseBodyName(item, algorithm)?.stage
+  // A name that this engine never makes is the name of nothing here, so there is nothing to remove.
+  if (stage === undefined) return []
   const folders: string[] = []
   if (await isThere(checkStageFolder(medium))) {
     await unless(files.unlink(halfPath(root, stage)), 'ENOENT')

@@ -14,7 +14,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { linkInto, makeMarker, writeWhole } from '../durable.js'
-import { errno, type Files, READ, unless } from '../files.js'
+import { errno, type Files, openFile, unless } from '../files.js'
 import { generationOf, lockName, releasedName, temporaryName } from '../layout.js'
 import { type Holder, isDead, ourselves } from './holder.js'
 
@@ -61,7 +61,7 @@ async function highest(root: string, files: Files): Promise<number | undefined> 
 
 async function isFree(root: string, files: Files, generation: number): Promise<boolean> {
   if ((await unless(files.lstat(join(root, releasedName(generation))), 'ENOENT')) !== undefined) return true
-  const handle = await unless(files.open(join(root, lockName(generation)), READ), 'ENOENT')
+  const handle = await unless(openFile(files, join(root, lockName(generation))), 'ENOENT')
   // Only a lower generation is ever removed, so there is a higher one by now: the link will fail or be withdrawn.
   if (handle === undefined) return true
   let holder: Holder

@@ -1,7 +1,7 @@
 /** What lies under a locator: `read`, `length`. */
 import type { FileHandle } from 'node:fs/promises'
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
-import { errno, READ } from '../files.js'
+import { checkFile, errno, openFile, READ } from '../files.js'
 import { type BodyName, bodyPath, parseLocator } from '../layout.js'
 import type { Medium } from '../medium.js'
 import { confirm } from './claim.js'
@@ -55,7 +55,7 @@ export async function bodyLength(medium: Medium, locator: Locator): Promise<numb
   try {
     await checkShard(medium, name.stage)
     const stats = await medium.files.lstat(bodyPath(medium.root, name))
-    if (!stats.isFile()) throw new EngineFault('corrupt', 'something else lies in the place of the body')
+    checkFile(stats)
     return stats.size
   } catch (error) {
     if (errno(error) !== 'ENOENT') throw error
@@ -69,6 +69,7 @@ function readAtOnce(medium: Medium, name: BodyName, { start, end }: Range): Buff
   checkShardSync(medium, name.stage)
   const descriptor = files.openSync(bodyPath(root, name), READ)
   try {
+    checkFile(files.fstatSync(descriptor))
     const bytes = Buffer.allocUnsafeSlow(end - start)
     let filled = 0
     while (filled < bytes.length) {
@@ -144,7 +145,7 @@ class LentFile {
     try {
       this.#handle = await absentIsGone(this.#medium, async () => {
         await checkShard(this.#medium, this.#name.stage)
-        return await files.open(bodyPath(root, this.#name), READ)
+        return await openFile(files, bodyPath(root, this.#name))
       })
       return this.#handle
     } catch (error) {

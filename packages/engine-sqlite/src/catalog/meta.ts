@@ -26,8 +26,7 @@ export function metaOf(pool: Pool): PoolMeta {
         run: ({ at }) => {
           if (!isSame(recordIn(at), expected)) return false
           const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = next
-          at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0)
-          return true
+          return at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0) === 1
         }
       })
     }

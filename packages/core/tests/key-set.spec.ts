@@ -1,0 +1,54 @@
+import { createHash } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { type BlobKey, formatKey } from '../src/key.js'
+import { KeySet } from '../src/sweep/key-set.js'
+
+const keyOf = (i: number) => formatKey('sha256', createHash('sha256').update(`${i}`).digest())
+/** A key whose first four bytes, the hash of its slot, are given. */
+const inSlot = (slot: number, rest: number) => {
+  const digest = Buffer.alloc(32)
+  digest.writeUInt32LE(slot, 0)
+  digest.writeUInt32LE(rest, 28)
+  return formatKey('blake3', digest)
+}
+
+describe('a set of keys', () => {
+  it('is one: what was added is there, repeated or not, and nothing else', () => {
+    const set = new KeySet()
+    for (let i = 0; i < 20_000; i += 2) for (const _ of [1, 2]) set.add(keyOf(i))
+    expect(set.size).toBe(10_000)
+    for (let i = 0; i < 20_000; i++) if (set.has(keyOf(i)) !== (i % 2 === 0)) expect.unreachable(`key ${i}`)
+  })
+
+  it('keeps keys apart that want one slot, through every growth', () => {
+    const set = new KeySet()
+    const keys: BlobKey[] = []
+    for (let i = 0; i < 3_000; i++) keys.push(inSlot(1_023, i))
+    for (const key of keys) set.add(key)
+    expect(set.size).toBe(3_000)
+    expect(keys.every(key => set.has(key))).toBe(true)
+    expect(set.has(inSlot(1_023, 3_000))).toBe(false)
+    expect(set.has(inSlot(1_022, 0))).toBe(false)
+  })
+
+  it('tells the all-zero digest, and ones that start with zeros, from an empty slot', () => {
+    const zero = formatKey('blake3', Buffer.alloc(32))
+    const set = new KeySet()
+    expect(set.has(zero)).toBe(false)
+    set.add(inSlot(0, 1))
+    expect(set.has(zero)).toBe(false)
+    expect(set.has(inSlot(0, 1))).toBe(true)
+    set.add(zero)
+    set.add(zero)
+    expect(set.has(zero)).toBe(true)
+    expect(set.size).toBe(2)
+    for (let i = 0; i < 2_000; i++) set.add(keyOf(i))
+    expect(set.has(zero)).toBe(true)
+    expect(set.size).toBe(2_002)
+  })
+
+  it('that is empty has nothing', () => {
+    expect(new KeySet().size).toBe(0)
+    expect(new KeySet().has(keyOf(1))).toBe(false)
+  })
+})
