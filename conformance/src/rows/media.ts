@@ -1,6 +1,6 @@
 /** Whose medium it is, and media that are folders: claims, settings, links, disappearing folders. */
 
-import { EngineFailed, PoolRefused } from '../codes.js'
+import { EngineFailed, InvalidArgument, PoolRefused } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
 import { codeOf, equal, present, refuses, sameBytes, settled } from '../expect.js'
 import { oracleOf } from '../factory.js'
@@ -179,8 +179,7 @@ const tooLargeThreshold = row({
   invariant: 'INV-8',
   cases: ['O36'],
   async run(factory) {
-    const refusal = (error: unknown) =>
-      ['ERR_BLOB_INVALID_ARGUMENT', PoolRefused].includes((error as { code: string }).code)
+    const refusal = (error: unknown) => [InvalidArgument, PoolRefused].includes((error as { code: string }).code)
     await refuses(
       () => factory.open({ threshold: Number.MAX_SAFE_INTEGER }),
       refusal,

@@ -1,4 +1,5 @@
 /** The only caller of body stores: every call with its deadline, every failure in its one shape. */
+import { types } from 'node:util'
 import type { BodyStore, BodyWriter, Claim, DropResult, Locator, ScanPage, StageId } from './engine.js'
 import type { EngineCalls } from './engine-calls.js'
 import type { BlobKey } from './key.js'
@@ -79,8 +80,10 @@ export class CheckedWriter {
 
   async seal(key: BlobKey): Promise<Locator> {
     const seal = () => this.#next(() => this.#writer.seal(key))
-    const locator = await this.#calls.run('seal', { key }, seal, () => this.#writer.discard().catch(ignoreLateDiscard))
-    if (locator.length === 0 || locator.length > 512) throw this.#calls.broken('seal', 'BODY-SEAL-1')
+    const discard = () => this.#next(() => this.#writer.discard()).catch(ignoreLateDiscard)
+    const locator = await this.#calls.run('seal', { key }, seal, discard)
+    if (typeof locator !== 'string' || locator.length === 0 || locator.length > 512)
+      throw this.#calls.broken('seal', 'BODY-SEAL-1')
     return locator
   }
 
@@ -117,6 +120,7 @@ export class CheckedReader {
       this.#iterator = undefined
       return undefined
     }
+    if (!types.isUint8Array(step.value)) throw this.#calls.broken('read', 'BODY-READ-1: a chunk that is not bytes')
     if (step.value.length === 0) throw this.#calls.broken('read', 'BODY-READ-1: an empty chunk')
     return step.value
   }

@@ -170,7 +170,8 @@ export class CheckedCatalog {
     const staged = await this.#calls.run('stageCandidates', {}, call =>
       this.#catalog.stageCandidates(lease, keys, call)
     )
-    if (staged.length > keys.length) throw this.#calls.broken('stageCandidates', 'ENG-WINDOW-1')
+    const asked = new Set(keys)
+    if (!staged.every(key => asked.delete(key))) throw this.#calls.broken('stageCandidates', 'ENG-WINDOW-1')
     return staged
   }
 
@@ -214,7 +215,7 @@ export class CheckedCatalog {
   }
 
   #aligned(operation: string, clause: string, asked: readonly unknown[], answered: readonly unknown[]): void {
-    if (asked.length !== answered.length) throw this.#calls.broken(operation, clause)
+    if (!Array.isArray(answered) || asked.length !== answered.length) throw this.#calls.broken(operation, clause)
   }
 
   #isOf(operation: string, key: BlobKey, entry: Entry): void {
@@ -227,7 +228,7 @@ function isPossible({ bytes, healing }: Publication, { outcome }: PublishOutcome
   if (outcome === 'absent') return bytes.kind === 'none'
   if (outcome === 'stage-lost') return bytes.kind === 'staged'
   if (outcome === 'healed') return bytes.kind !== 'none' && healing !== undefined
-  return outcome === 'existed' || bytes.kind !== 'none'
+  return outcome === 'existed' || (outcome === 'created' && bytes.kind !== 'none')
 }
 
 function lostWithItsProcess(): void {}

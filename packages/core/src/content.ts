@@ -81,7 +81,7 @@ function fromMemory(look: () => Uint8Array): Uint8Array {
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
-  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value
+  return typeof value === 'object' && value !== null && typeof Reflect.get(value, Symbol.asyncIterator) === 'function'
 }
 
 function ofWebStream(stream: ReadableStream<unknown>): Pull {
@@ -126,11 +126,17 @@ function usedBefore(): InvalidContentError {
 }
 
 function ofIterable(source: AsyncIterable<unknown>): Pull {
-  const iterator = source[Symbol.asyncIterator]()
+  const iterator: unknown = source[Symbol.asyncIterator]()
+  if (!isIterator(iterator))
+    throw new InvalidContentError('the content is no async iterable: its iterator has no next()')
   return new Pull({
     next: () => iterator.next(),
     cancel: async () => iterator.return?.()
   })
+}
+
+function isIterator(value: unknown): value is AsyncIterator<unknown> {
+  return typeof value === 'object' && value !== null && 'next' in value && typeof value.next === 'function'
 }
 
 /** What a wrong value is, for messages: its type or class, never its value. */

@@ -26,13 +26,13 @@ export function nothingDropped(): Dropped {
   return { count: 0, bytes: 0, failed: [] }
 }
 
-/** Drops all trash that is due, page by page; `proceed` is asked before each page. */
+/** Drops all trash that is due, page by page; `proceed` is asked before each page is looked up and before it is dropped. */
 export async function dropTrash(pool: Pool, tally: Dropped, proceed: () => boolean): Promise<void> {
   if (!pool.hasBodies) return
   let after: string | undefined
   while (proceed()) {
     const page = await pool.catalog.trash(after, PAGE_SIZE)
-    if (page.length > 0) await dropPage(pool, page, tally)
+    if (page.length > 0 && proceed()) await dropPage(pool, page, tally)
     if (page.length < PAGE_SIZE) return
     after = page.at(-1)?.what
   }

@@ -3,7 +3,7 @@
  */
 import { Deadlines } from './deadlines.js'
 import type { Call, Engine, ErrorCode } from './engine.js'
-import { BlobError, EngineError, PoolRefusedError } from './errors.js'
+import { BlobError, EngineError, PoolRefusedError, StoreClosedError } from './errors.js'
 import type { BlobKey } from './key.js'
 
 /** What to tell the user for each kind of failure. */
@@ -33,6 +33,7 @@ export class EngineCalls {
   readonly #timeoutMs: number
   readonly #deadlines = new Deadlines()
   readonly #running = new Set<Promise<unknown>>()
+  #isClosed = false
 
   constructor(engine: Engine, timeoutMs: number) {
     this.#engine = engine
@@ -49,6 +50,7 @@ export class EngineCalls {
     method: (call: Call) => Promise<T>,
     abandon?: (late: T) => unknown
   ): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new StoreClosedError())
     const deadlineMs = performance.now() + this.#timeoutMs
     const { signal } = options
     return new Promise<T>((resolve, reject) => {
@@ -96,6 +98,7 @@ export class EngineCalls {
 
   /** Waits for calls under way, those that ignored their deadline included, then closes; each for one timeout at most. */
   async close(): Promise<void> {
+    this.#isClosed = true
     try {
       await this.#within(Promise.allSettled(this.#running))
       await this.#within(attempt(() => this.#engine.close()))

@@ -172,7 +172,10 @@ export class Pool {
   async #claim(poolId: PoolId): Promise<void> {
     const claim = await this.bodies.claim({ poolId, mode: this.#claimMode })
     if (claim === 'held')
-      throw new PoolRefusedError('held', 'another process has this in-memory pool open; close it there first')
+      throw new PoolRefusedError(
+        'held',
+        'another store, in this process or another, has this in-memory pool open; close it there first'
+      )
     if (claim.poolId !== poolId || claim.mode !== this.#claimMode) {
       throw new PoolRefusedError('media', 'the large tier belongs to another pool than the kv tier')
     }

@@ -1,5 +1,7 @@
 /** A producer being pulled: told exactly once when no more is wanted, and never waited for when it cannot answer. */
 
+import { InvalidContentError } from './errors.js'
+
 /** What a source of content looks like from here. A chunk belongs to the producer again once the next one is asked for. */
 export interface Producer {
   next(): Promise<IteratorResult<unknown>>
@@ -22,7 +24,8 @@ export class Pull {
   async next(): Promise<IteratorResult<unknown>> {
     this.#waiting = true
     try {
-      const step = await this.#producer.next()
+      const step: unknown = await this.#producer.next()
+      if (!isStep(step)) throw new InvalidContentError('the content is no async iterable: a step of it is no object')
       this.#over = step.done === true
       return step
     } catch (error) {
@@ -46,6 +49,10 @@ export class Pull {
     await Promise.race([stopped, late])
     clearTimeout(timer)
   }
+}
+
+function isStep(value: unknown): value is IteratorResult<unknown> {
+  return typeof value === 'object' && value !== null
 }
 
 /** The producer failed while cleaning up after a put that has failed already; the put's own cause is the one to report. */

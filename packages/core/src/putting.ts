@@ -17,7 +17,7 @@ import {
 } from './put-options.js'
 import { type PutParts, PutSession, type Stored } from './put-session.js'
 import { Receipts } from './receipt.js'
-import { BlobWriter } from './writer.js'
+import { BlobWriter, WriterState } from './writer.js'
 
 interface PuttingParts extends PutParts {
   readonly config: StoreConfig
@@ -29,6 +29,10 @@ interface PuttingParts extends PutParts {
 export class Putting {
   readonly #parts: PuttingParts
   readonly #receipts: Receipts
+  readonly #forgottenWriters = new FinalizationRegistry<WriterState>(state => {
+    // What cannot be taken back now is reclaimed when its stage has expired.
+    state.discard().catch(() => undefined)
+  })
   #streams = 0
   #warned = false
 
@@ -61,13 +65,16 @@ export class Putting {
       commit: async () => this.#receipt(await session.commit()),
       discard: () => session.discard()
     }
-    return new BlobWriter({
+    const state = new WriterState({
       open: this.#ready(request).then(() => sink),
       signals: [request.signal, lifecycle.closing],
       onEnd: () => {
         for (const end of ends.splice(0)) end()
       }
     })
+    const writer = new BlobWriter(state)
+    this.#forgottenWriters.register(writer, state)
+    return writer
   }
 
   async pin(key: BlobKey): Promise<Pin | undefined> {
@@ -141,18 +148,16 @@ export class Putting {
    */
   #forgotten(state: PinState): void {
     const { pool, publisher, lifecycle } = this.#parts
-    if (lifecycle.closing.aborted) return
     if (pool.catalog.form === 'inline') {
       this.#warn()
       return
     }
-    publisher
-      .pin(state.key)
-      .then(fresh => {
-        fresh?.release()
-        state.release()
-      })
-      .catch(stillPinned)
+    const lapse = async () => {
+      const fresh = await publisher.pin(state.key)
+      fresh?.release()
+      state.release()
+    }
+    lifecycle.run(lapse).catch(stillPinned)
   }
 
   #warn(): void {
@@ -167,5 +172,5 @@ export class Putting {
   }
 }
 
-/** The catalog could not be reached; the pin stays and is renewed, which is the safe direction. */
+/** The catalog could not be reached, so the pin stays and is renewed, which is the safe direction; or the store is closing. */
 function stillPinned(): void {}

@@ -99,8 +99,10 @@ export class Reading {
   /** After a body was gone: goes on at the entry's new place, or says what became of it. */
   async #foundGone(error: unknown): Promise<undefined> {
     await this.close()
-    if (!(error instanceof EngineError) || error.kind !== 'gone') throw error
     const { entry } = this.#found
+    if (!(error instanceof EngineError)) throw error
+    if (error.kind === 'corrupt') throw new CorruptBlobError(entry.key, 'the medium cannot give its bytes back', error)
+    if (error.kind !== 'gone') throw error
     const now = await this.#pool.catalog.read(entry.key)
     if (now === undefined) throw new BlobRemovedError(entry.key)
     if (samePlace(now.entry.place, entry.place)) {

@@ -19,11 +19,8 @@ interface PutSink {
   discard(): Promise<void>
 }
 
-/**
- * Takes chunks and makes one blob of them. `await using` discards what was not committed. A failure ends the writer: it
- * has then taken everything back, and every later call rejects with that failure.
- */
-export class BlobWriter {
+/** A put by hand, as the store knows it: what signals and the closing store hold on to instead of the holder's own object. */
+export class WriterState {
   readonly #open: Promise<PutSink>
   readonly #onEnd: () => void
   readonly #onAbort: () => void
@@ -43,7 +40,6 @@ export class BlobWriter {
     for (const signal of this.#signals) signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 
-  /** Takes a chunk; it is the caller's again when this resolves. Await it: that is the backpressure. */
   write(chunk: Uint8Array): Promise<void> {
     return this.#inOrder(async sink => {
       const bytes = chunkOf(chunk)
@@ -51,29 +47,14 @@ export class BlobWriter {
     })
   }
 
-  /** Makes the blob. Called again it answers the same receipt. */
   commit(): Promise<PutReceipt> {
     this.#receipt ??= this.#commit()
     return this.#receipt
   }
 
-  /** Takes everything back; idempotent, and without effect after a commit. */
   async discard(): Promise<void> {
     if (this.#receipt !== undefined) return
     await this.#fail(new InvalidArgumentError('writer', 'open: this one was discarded'))
-  }
-
-  /** The writer as a WritableStream: closing it commits, aborting it discards. The receipt is then `commit()`'s answer. */
-  get writable(): WritableStream<Uint8Array> {
-    return new WritableStream<Uint8Array>({
-      write: chunk => this.write(chunk),
-      close: async () => void (await this.commit()),
-      abort: () => this.discard()
-    })
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.discard()
   }
 
   async #commit(): Promise<PutReceipt> {
@@ -128,6 +109,47 @@ export class BlobWriter {
     this.#ended ??= Promise.resolve()
     for (const signal of this.#signals) signal.removeEventListener('abort', this.#onAbort)
     this.#onEnd()
+  }
+}
+
+/**
+ * Takes chunks and makes one blob of them. `await using` discards what was not committed. A failure ends the writer: it
+ * has then taken everything back, and every later call rejects with that failure. A writer that became unreachable is
+ * discarded.
+ */
+export class BlobWriter {
+  readonly #state: WriterState
+
+  constructor(state: WriterState) {
+    this.#state = state
+  }
+
+  /** Takes a chunk; it is the caller's again when this resolves. Await it: that is the backpressure. */
+  write(chunk: Uint8Array): Promise<void> {
+    return this.#state.write(chunk)
+  }
+
+  /** Makes the blob. Called again it answers the same receipt. */
+  commit(): Promise<PutReceipt> {
+    return this.#state.commit()
+  }
+
+  /** Takes everything back; idempotent, and without effect after a commit. */
+  discard(): Promise<void> {
+    return this.#state.discard()
+  }
+
+  /** The writer as a WritableStream: closing it commits, aborting it discards. The receipt is then `commit()`'s answer. */
+  get writable(): WritableStream<Uint8Array> {
+    return new WritableStream<Uint8Array>({
+      write: chunk => this.write(chunk),
+      close: async () => void (await this.commit()),
+      abort: () => this.discard()
+    })
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.discard()
   }
 }
 

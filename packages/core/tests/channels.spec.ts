@@ -32,7 +32,7 @@ describe('channels', () => {
       said.length = 0
       const { key } = await store.put(bytes(length))
       expect(said.map(({ event }) => event)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd'])
-      const { durationMs, ...message } = said.at(-1)?.message as Message
+      const { durationMs, ...message }: Message = said.at(-1)?.message ?? {}
       expect(message).toMatchObject({ operation: 'put', key, length, tier, durability: 'disk' })
       expect(durationMs).toBeGreaterThanOrEqual(0)
     }
@@ -44,7 +44,9 @@ describe('channels', () => {
     await receipt.release()
     store.protect({ name: 'app', live: () => [] })
     const said = watched(operation)
-    await (operation === 'get' || operation === 'delete' || operation === 'pin' ? store[operation](receipt.key) : store[operation]())
+    await (operation === 'get' || operation === 'delete' || operation === 'pin'
+      ? store[operation](receipt.key)
+      : store[operation]())
     expect(said.map(({ event }) => event)).toEqual(['start', 'end', 'asyncStart', 'asyncEnd'])
     expect(said.at(-1)?.message).toMatchObject({ operation, durationMs: expect.any(Number) })
     if (operation !== 'sweep' && operation !== 'maintain' && operation !== 'verify') {
@@ -72,7 +74,9 @@ describe('channels', () => {
     const { key } = await store.put('secret-content')
     await store.get(key)
     for (const { message } of [...said, ...gets]) {
-      expect(JSON.stringify(message, (_, value) => (value instanceof Uint8Array ? 'bytes' : value))).not.toMatch(/secret|bytes"/)
+      expect(JSON.stringify(message, (_, value) => (value instanceof Uint8Array ? 'bytes' : value))).not.toMatch(
+        /secret|bytes"/
+      )
     }
   })
 })

@@ -5,7 +5,12 @@ import type { Store } from '../src/index.js'
 import { ABSENT, bytes, opened, rejection } from './opened.js'
 
 type Truth = readonly never[]
-type Lie = [step: string, what: string, answer: (truth: never) => unknown, call: (store: Store, keys: Keys) => Promise<unknown>]
+type Lie = [
+  step: string,
+  what: string,
+  answer: (truth: never) => unknown,
+  call: (store: Store, keys: Keys) => Promise<unknown>
+]
 interface Keys {
   readonly small: string
   readonly large: string
@@ -18,21 +23,56 @@ const LIES: Lie[] = [
   ['find', 'too few answers', () => [], (store, { small }) => store.has(small)],
   ['find', 'too many answers', (truth: Truth) => [...truth, ...truth], (store, { small }) => store.has(small)],
   ['find', 'an entry of another key', (truth: Truth) => truth.map(other), (store, { small }) => store.has(small)],
-  ['find', 'answers out of order', (truth: Truth) => [...truth].reverse(), (store, keys) => store.hasMany([keys.small, keys.large])],
+  [
+    'find',
+    'answers out of order',
+    (truth: Truth) => [...truth].reverse(),
+    (store, keys) => store.hasMany([keys.small, keys.large])
+  ],
   ['find', 'no list', () => undefined, (store, { small }) => store.has(small)],
-  ['read', 'an entry of another key', (truth: { entry: Entry }) => ({ ...truth, entry: other(truth.entry) }), (store, { small }) => store.get(small)],
-  ['read', 'an inline entry without its body', (truth: { entry: Entry }) => ({ entry: truth.entry }), (store, { small }) => store.get(small)],
-  ['read', 'a large entry with a body', (truth: { entry: Entry }) => ({ ...truth, body: bytes(100) }), (store, { large }) => store.get(large)],
+  [
+    'read',
+    'an entry of another key',
+    (truth: { entry: Entry }) => ({ ...truth, entry: other(truth.entry) }),
+    (store, { small }) => store.get(small)
+  ],
+  [
+    'read',
+    'an inline entry without its body',
+    (truth: { entry: Entry }) => ({ entry: truth.entry }),
+    (store, { small }) => store.get(small)
+  ],
+  [
+    'read',
+    'a large entry with a body',
+    (truth: { entry: Entry }) => ({ ...truth, body: bytes(100) }),
+    (store, { large }) => store.get(large)
+  ],
   ['list', 'entries out of order', (truth: Truth) => [...truth].reverse(), store => all(store)],
   ['list', 'an entry twice', (truth: Truth) => [truth[0], ...truth], store => all(store)],
   ['list', 'an entry before its start', (truth: Truth) => truth, (store, keys) => after(store, keys)],
   ['publish', 'no outcome', () => [], store => store.put('new')],
   ['publish', 'two outcomes', (truth: Truth) => [...truth, ...truth], store => store.put('new')],
-  ['publish', 'an entry of another key', (truth: { entry: Entry }[]) => truth.map(one => ({ ...one, entry: other(one.entry) })), store => store.put('new')],
+  [
+    'publish',
+    'an entry of another key',
+    (truth: { entry: Entry }[]) => truth.map(one => ({ ...one, entry: other(one.entry) })),
+    store => store.put('new')
+  ],
   ['publish', '`absent` for a publication with bytes', () => [{ outcome: 'absent' }], store => store.put('new')],
   ['publish', '`stage-lost` for an inline publication', () => [{ outcome: 'stage-lost' }], store => store.put('new')],
-  ['publish', '`created` for a publication without bytes', (truth: Truth) => [{ outcome: 'created', entry: entryOf(truth) }], store => store.put(bytes(100))],
-  ['publish', '`healed` where nothing was broken', (truth: { entry: Entry }[]) => [{ outcome: 'healed', entry: truth[0]?.entry }], store => store.put('new')],
+  [
+    'publish',
+    '`created` for a publication without bytes',
+    (truth: Truth) => [{ outcome: 'created', entry: entryOf(truth) }],
+    store => store.put(bytes(100))
+  ],
+  [
+    'publish',
+    '`healed` where nothing was broken',
+    (truth: { entry: Entry }[]) => [{ outcome: 'healed', entry: truth[0]?.entry }],
+    store => store.put('new')
+  ],
   ['publish', 'an outcome that does not exist', () => [{ outcome: 'fine' }], store => store.put('new')],
   ['pin', 'no answer', () => [], (store, { small }) => store.pin(small)],
   ['pin', 'an entry of another key', (truth: Entry[]) => truth.map(other), (store, { small }) => store.pin(small)],
@@ -40,12 +80,37 @@ const LIES: Lie[] = [
   ['seal', 'an empty locator', () => '', store => store.put(bytes(99))],
   ['seal', 'a locator without end', () => 'x'.repeat(513), store => store.put(bytes(99))],
   ['seal', 'no locator', () => undefined, store => store.put(bytes(99))],
-  ['body.read', 'an empty chunk', () => ({ done: false, value: new Uint8Array(0) }), (store, { large }) => read(store, large)],
-  ['body.read', 'more than the range', () => ({ done: false, value: bytes(101) }), (store, { large }) => read(store, large)],
-  ['body.read', 'a chunk that is text', () => ({ done: false, value: 'text' }), (store, { large }) => read(store, large)],
+  [
+    'body.read',
+    'an empty chunk',
+    () => ({ done: false, value: new Uint8Array(0) }),
+    (store, { large }) => read(store, large)
+  ],
+  [
+    'body.read',
+    'more than the range',
+    () => ({ done: false, value: bytes(101) }),
+    (store, { large }) => read(store, large)
+  ],
+  [
+    'body.read',
+    'a chunk that is text',
+    () => ({ done: false, value: 'text' }),
+    (store, { large }) => read(store, large)
+  ],
   ['remove', 'no outcome', () => [], (store, { other: key }) => store.delete(key)],
-  ['candidates', 'counts that do not add up', (truth: { scanned: number }) => ({ ...truth, scanned: truth.scanned + 1 }), store => store.sweep()],
-  ['stageCandidates', 'more keys than were asked', (truth: Truth) => [...truth, ABSENT, ABSENT, ABSENT, ABSENT], store => store.sweep()],
+  [
+    'candidates',
+    'counts that do not add up',
+    (truth: { scanned: number }) => ({ ...truth, scanned: truth.scanned + 1 }),
+    store => store.sweep()
+  ],
+  [
+    'stageCandidates',
+    'more keys than were asked',
+    (truth: Truth) => [...truth, ABSENT, ABSENT, ABSENT, ABSENT],
+    store => store.sweep()
+  ],
   ['stageCandidates', 'a key that was not asked', () => [ABSENT], store => store.sweep()],
   ['drop', 'no result', () => [], store => store.maintain()],
   ['known', 'no answer', () => [], store => store.maintain({ scan: true })]
@@ -55,7 +120,8 @@ const entryOf = (_: Truth): Entry => ({ key: ABSENT, length: 100, place: { tier:
 const all = async (store: Store) => {
   for await (const _ of store.list());
 }
-const after = (store: Store, keys: Keys) => store.list({ after: [keys.small, keys.large, keys.other].sort().at(-1) as string }).next()
+const after = (store: Store, keys: Keys) =>
+  store.list({ after: [keys.small, keys.large, keys.other].sort().at(-1) as string }).next()
 const read = async (store: Store, key: string) => (await store.get(key))?.bytes()
 
 describe('a contract that is broken', () => {
@@ -65,7 +131,8 @@ describe('a contract that is broken', () => {
     await unpinned.release()
     store.protect({ name: 'app', live: () => [] })
     engine.trash.set('old', { what: 'old' as never, key: undefined, length: undefined, attempts: 0 })
-    if (what === 'an entry before its start') engine.lie('list', () => [...engine.entries.values()].map(({ entry }) => entry))
+    if (what === 'an entry before its start')
+      engine.lie('list', () => [...engine.entries.values()].map(({ entry }) => entry))
     else engine.lie(step, answer)
     const error = await rejection(call(store, { small: small.key, large: large.key, other: unpinned.key }))
     expect(error).toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'corrupt', transient: false })

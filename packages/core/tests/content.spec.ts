@@ -6,6 +6,16 @@ import { bytes, NOTHING, opened, rejection, THRESHOLD } from './opened.js'
 
 const keyOf = (content: Uint8Array) => blake3By('wasm')?.key(content)
 
+interface Resizable extends ArrayBuffer {
+  resize(length: number): void
+}
+
+/** Newer than the types this repository compiles against. */
+function resizable(length: number, maxByteLength: number): Resizable {
+  const Make = ArrayBuffer as unknown as new (length: number, options: { maxByteLength: number }) => Resizable
+  return new Make(length, { maxByteLength })
+}
+
 /** One content in every form that `put` takes. */
 function formsOf(content: Uint8Array<ArrayBuffer>): Record<string, () => unknown> {
   const half = content.length >> 1
@@ -32,7 +42,7 @@ function formsOf(content: Uint8Array<ArrayBuffer>): Record<string, () => unknown
     SharedArrayBuffer: shared,
     'a view of a SharedArrayBuffer': () => new Uint8Array(shared()),
     'a resizable ArrayBuffer': () => {
-      const buffer = new ArrayBuffer(content.length, { maxByteLength: content.length + 100 } as object)
+      const buffer = resizable(content.length, content.length + 100)
       new Uint8Array(buffer).set(content)
       return buffer
     },
@@ -128,7 +138,7 @@ describe('memory that is not there', () => {
     return view
   }
   const cut = () => {
-    const buffer = new ArrayBuffer(64, { maxByteLength: 64 } as object) as ArrayBuffer & { resize(to: number): void }
+    const buffer = resizable(64, 64)
     const view = new Uint8Array(buffer, 32, 8)
     const data = new DataView(buffer, 32, 8)
     buffer.resize(16)
@@ -169,20 +179,23 @@ describe('memory that is not there', () => {
   })
 })
 
-describe('the caller\'s buffer', () => {
-  it.each([10, THRESHOLD, 1_000, 3_000_000])('of %i bytes may be changed at once: the stored bytes have the key', async length => {
-    for (const wait of [async () => {}, () => Promise.resolve(), () => new Promise(setImmediate)]) {
-      const { store } = await opened()
-      const content = bytes(length)
-      const put = store.put(content)
-      await wait()
-      content.fill(0xff)
-      const { key } = await put
-      const stored = await (await store.get(key, { verify: false }))?.bytes()
-      expect(keyOf(stored as Uint8Array)).toBe(key)
-      if (length <= THRESHOLD) expect(stored).toEqual(bytes(length))
+describe("the caller's buffer", () => {
+  it.each([10, THRESHOLD, 1_000, 3_000_000])(
+    'of %i bytes may be changed at once: the stored bytes have the key',
+    async length => {
+      for (const wait of [async () => {}, () => Promise.resolve(), () => new Promise(setImmediate)]) {
+        const { store } = await opened()
+        const content = bytes(length)
+        const put = store.put(content)
+        await wait()
+        content.fill(0xff)
+        const { key } = await put
+        const stored = await (await store.get(key, { verify: false }))?.bytes()
+        expect(keyOf(stored as Uint8Array)).toBe(key)
+        if (length <= THRESHOLD) expect(stored).toEqual(bytes(length))
+      }
     }
-  })
+  )
 
   it('may be one that the producer fills anew for each chunk', async () => {
     const { store } = await opened()
@@ -197,7 +210,7 @@ describe('the caller\'s buffer', () => {
     expect((await store.put(source())).key).toBe(keyOf(whole))
   })
 
-  it('and the bytes a blob gave out are not the pool\'s', async () => {
+  it("and the bytes a blob gave out are not the pool's", async () => {
     const { store } = await opened()
     for (const length of [10, 1_000]) {
       const { key } = await store.put(bytes(length))

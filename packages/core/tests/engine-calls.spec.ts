@@ -83,7 +83,12 @@ describe('a step that hangs', () => {
     engine.gate(step)
     const swept = store.sweep().catch(() => {})
     expect(await within(2_000, swept)).not.toBe('hangs')
-    expect(await within(2_000, store.close().catch(() => {}))).not.toBe('hangs')
+    expect(
+      await within(
+        2_000,
+        store.close().catch(() => {})
+      )
+    ).not.toBe('hangs')
   })
 
   it('meta.read: opening rejects within its deadline, and what was opened is closed', async () => {
@@ -122,7 +127,7 @@ describe('a late answer', () => {
     expect((await store.sweep()).aborted).toBeUndefined()
   })
 
-  it.each(['kv', 'large'])('that cannot be freed is nobody\'s unhandled rejection (%s)', async tier => {
+  it.each(['kv', 'large'])("that cannot be freed is nobody's unhandled rejection (%s)", async tier => {
     const unhandled = vi.fn()
     process.on('unhandledRejection', unhandled)
     try {
@@ -210,16 +215,19 @@ describe('a failure', () => {
     'unknown'
   ]
 
-  it.each(KINDS)('that the engine calls %s is an EngineError of that kind, with its cause and what to do', async kind => {
-    const { store, engine } = await opened()
-    const cause = new EngineFault(kind, 'driver says so')
-    engine.failBefore('publish', cause)
-    const error = await rejection(store.put('a'))
-    expect(error).toBeInstanceOf(EngineError)
-    expect(error).toMatchObject({ engine: 'scripted', operation: 'publish', kind, cause, key: expect.any(String) })
-    expect(error.transient).toBe(['conflict', 'transient', 'exhausted'].includes(kind))
-    expect(error.message.length).toBeGreaterThan('scripted failed at publish: '.length)
-  })
+  it.each(KINDS)(
+    'that the engine calls %s is an EngineError of that kind, with its cause and what to do',
+    async kind => {
+      const { store, engine } = await opened()
+      const cause = new EngineFault(kind, 'driver says so')
+      engine.failBefore('publish', cause)
+      const error = await rejection(store.put('a'))
+      expect(error).toBeInstanceOf(EngineError)
+      expect(error).toMatchObject({ engine: 'scripted', operation: 'publish', kind, cause, key: expect.any(String) })
+      expect(error.transient).toBe(['conflict', 'transient', 'exhausted'].includes(kind))
+      expect(error.message.length).toBeGreaterThan('scripted failed at publish: '.length)
+    }
+  )
 
   it.each<ErrorCode>(['newer', 'foreign'])('that the engine calls %s refuses the pool', async kind => {
     const { store, engine } = await opened()
@@ -259,7 +267,7 @@ describe('a failure', () => {
     expect(await within(ONE_DEADLINE_MS, rejection(store.usage()))).toMatchObject({ kind: 'unknown' })
   })
 
-  it('named AbortError that is not the caller\'s own is the engine\'s', async () => {
+  it("named AbortError that is not the caller's own is the engine's", async () => {
     const { store, engine } = await opened()
     engine.failBefore('usage', new DOMException('the driver gave up', 'AbortError'))
     expect(await rejection(store.usage())).toMatchObject({ code: 'ERR_BLOB_ENGINE' })
@@ -351,7 +359,10 @@ describe('closing', () => {
         throw new EngineFault('denied', 'no')
       }
     }
-    expect(await rejection(openStore({ kv: engine.kv, large }))).toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'denied' })
+    expect(await rejection(openStore({ kv: engine.kv, large }))).toMatchObject({
+      code: 'ERR_BLOB_ENGINE',
+      kind: 'denied'
+    })
     expect(engine.closed).toEqual(['kv'])
   })
 })

@@ -44,7 +44,7 @@ describe('errors', () => {
     expect(new core.KeyMismatchError(KEY, OTHER)).toMatchObject({ expected: KEY, actual: OTHER, key: OTHER })
     expect(new core.GcRefusedError(KEY, 'live')).toMatchObject({ reason: 'live', key: KEY })
     expect('cause' in new core.CorruptBlobError(KEY, 'x')).toBe(false)
-    expect('key' in new core.EngineError('e', 'o', 'full', 'x')).toBe(false)
+    expect(new core.EngineError('e', 'o', 'full', 'x').key).toBeUndefined()
   })
 
   it('never hold content', async () => {

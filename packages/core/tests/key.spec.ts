@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey } from '../src/key.js'
 import { InvalidKeyError } from '../src/index.js'
+import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey } from '../src/key.js'
 
 const HEX = 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'
 const KEY = `blake3:${HEX}`
@@ -57,12 +57,18 @@ describe('keys', () => {
   it.each(Object.entries(NO_KEYS))('are not: %s', (_, value) => {
     expect(isKey(value)).toBe(false)
     expect(() => parseKey(value)).toThrow(InvalidKeyError)
-    expect(() => parseKey(value)).toThrow(expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' }))
+    expect(() => parseKey(value)).toThrow(
+      expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' })
+    )
   })
 
   it('of another algorithm than the one asked for are refused, saying which is meant', () => {
     expect(() => parseKey(KEY, 'sha256')).toThrow(
-      expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'algorithm', message: expect.stringMatching(/sha256/) })
+      expect.objectContaining({
+        code: 'ERR_BLOB_INVALID_KEY',
+        reason: 'algorithm',
+        message: expect.stringMatching(/sha256/)
+      })
     )
   })
 
@@ -76,7 +82,8 @@ describe('keys', () => {
   })
 
   it('cannot be made of a digest of another length', () => {
-    for (const length of [0, 31, 33, 64]) expect(() => formatKey('blake3', Buffer.alloc(length))).toThrow(InvalidKeyError)
+    for (const length of [0, 31, 33, 64])
+      expect(() => formatKey('blake3', Buffer.alloc(length))).toThrow(InvalidKeyError)
   })
 
   it('cover exactly the bytes of a view', () => {
@@ -84,7 +91,7 @@ describe('keys', () => {
     expect(formatKey('blake3', slab.subarray(2, 34))).toBe(KEY)
   })
 
-  it('give a digest that is nobody else\'s', () => {
+  it("give a digest that is nobody else's", () => {
     const key = parseKey(KEY)
     digestOf(key).fill(0)
     expect(digestOf(key).toString('hex')).toBe(HEX)

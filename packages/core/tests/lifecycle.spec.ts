@@ -41,7 +41,12 @@ describe('a lifecycle', () => {
     const hanging = new Lifecycle()
     const end = hanging.begin()
     hanging.closing.addEventListener('abort', end)
-    expect(await within(5_000, hanging.close(20, async () => {}))).not.toBe('hangs')
+    expect(
+      await within(
+        5_000,
+        hanging.close(20, async () => {})
+      )
+    ).not.toBe('hangs')
     const quick = new Lifecycle()
     const ended = quick.begin()
     const closed = quick.close(60_000, async () => {})
@@ -56,7 +61,12 @@ describe('a lifecycle', () => {
         throw new Error('own')
       })
     )
-    expect(await within(1_000, lifecycle.close(0, async () => {}))).not.toBe('hangs')
+    expect(
+      await within(
+        1_000,
+        lifecycle.close(0, async () => {})
+      )
+    ).not.toBe('hangs')
   })
 })
 

@@ -1,6 +1,6 @@
 /** A source that cannot answer must never look like one that says "not referenced" (O03, O04). */
 import { describe, expect, it, vi } from 'vitest'
-import type { LivenessSource } from '../src/index.js'
+import type { AnsweringSource, EnumeratingSource, LivenessSource } from '../src/index.js'
 import { ABSENT, bytes, opened, rejection, turn } from './opened.js'
 import { Scripted } from './scripted-engine.js'
 
@@ -24,7 +24,10 @@ async function doomed(engine = new Scripted()) {
 const EFFECTS = ['stageCandidates', 'remove', 'drop', 'dropped']
 const cause = new Error('the database')
 
-const FAILURES: Record<string, (keys: readonly string[]) => Omit<LivenessSource, 'name'>> = {
+/** What a source answers with, besides its name. */
+type Question = Omit<EnumeratingSource, 'name'> | Omit<AnsweringSource, 'name'>
+
+const FAILURES: Record<string, (keys: readonly string[]) => Question> = {
   'throws at once': () => ({
     live: () => {
       throw cause
@@ -60,6 +63,11 @@ const FAILURES: Record<string, (keys: readonly string[]) => Omit<LivenessSource,
   'names a key with a capital': keys => ({ live: () => [keys[0]?.toUpperCase() as string] }),
   'names undefined': () => ({ live: () => [undefined as never] }),
   'names a key of another algorithm': keys => ({ live: () => [`sha256:${keys[0]?.slice(7)}`] }),
+  'names a key of another algorithm in a stream': keys => ({
+    async *live() {
+      yield `sha256:${keys[0]?.slice(7)}`
+    }
+  }),
   'cannot judge': () => ({ isLive: () => Promise.reject(cause) }),
   'hangs in judging': () => ({ isLive: () => new Promise<never>(() => {}) }),
   'judges with what is no list': () => ({ isLive: () => true as never }),
@@ -77,7 +85,9 @@ describe.each(Object.entries(FAILURES))('a source that %s', (_, failure) => {
     const report = await store.sweep()
     expect(report).toMatchObject({ aborted: 'ProtectFailed', source: 'second' })
     expect(report.cause).toBeInstanceOf(Error)
-    expect([report.candidatesStaged, report.deleted, report.bytesDeleted, report.cancelledByArbitration]).toEqual([0, 0, 0, 0])
+    expect([report.candidatesStaged, report.deleted, report.bytesDeleted, report.cancelledByArbitration]).toEqual([
+      0, 0, 0, 0
+    ])
     expect(engine.steps.filter(step => EFFECTS.includes(step))).toEqual([])
     expect(engine.entries.size).toBe(4)
     expect(engine.leased).toBe(false)
@@ -106,7 +116,13 @@ describe('sources', () => {
     const { store, engine } = await doomed()
     for (const _ of [1, 2]) {
       const { durationMs, ...report } = await store.sweep()
-      expect(report).toMatchObject({ aborted: 'NoLivenessSources', scanned: 0, live: 0, candidatesStaged: 0, deleted: 0 })
+      expect(report).toMatchObject({
+        aborted: 'NoLivenessSources',
+        scanned: 0,
+        live: 0,
+        candidatesStaged: 0,
+        deleted: 0
+      })
       expect(durationMs).toBeGreaterThanOrEqual(0)
     }
     expect(engine.steps).toEqual([])
@@ -201,7 +217,10 @@ describe('sources', () => {
         return new Promise<never>(() => {})
       }
     })
-    expect(await store.sweep({ signal: abort.signal })).toMatchObject({ aborted: 'Cancelled', cause: { message: 'mine' } })
+    expect(await store.sweep({ signal: abort.signal })).toMatchObject({
+      aborted: 'Cancelled',
+      cause: { message: 'mine' }
+    })
     expect(told).toMatchObject({ message: 'mine' })
     expect(engine.leased).toBe(false)
   })
@@ -216,7 +235,9 @@ describe('sources', () => {
         return new Promise<never>(() => {})
       }
     })
-    expect(await rejection(store.delete(keys[0] as string, { signal: abort.signal }))).toMatchObject({ message: 'mine' })
+    expect(await rejection(store.delete(keys[0] as string, { signal: abort.signal }))).toMatchObject({
+      message: 'mine'
+    })
     expect(engine.entries.size).toBe(4)
     expect(engine.marks.size).toBe(0)
   })

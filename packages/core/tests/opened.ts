@@ -16,7 +16,13 @@ type Given = Partial<StoreOptions> & { readonly engine?: Scripted; readonly kvOn
 /** A dual-tier store that is closed when the test ends, however it ends. */
 export async function opened({ engine = new Scripted(), kvOnly = false, ...options }: Given = {}): Promise<Opened> {
   const tiers = kvOnly ? { kv: engine.kv } : { kv: engine.kv, large: engine.large }
-  const store = await openStore({ ...tiers, threshold: THRESHOLD, trashDelayMs: 0, operationTimeoutMs: 150, ...options })
+  const store = await openStore({
+    ...tiers,
+    threshold: THRESHOLD,
+    trashDelayMs: 0,
+    operationTimeoutMs: 150,
+    ...options
+  })
   onTestFinished(async () => {
     engine.heal()
     await store.close().catch(() => {})

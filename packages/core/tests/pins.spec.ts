@@ -134,6 +134,16 @@ describe('pins', () => {
     expect(engine.pins.size).toBe(0)
   })
 
+  it('of one key, released twice before the statement, are named once, by the later generation', async () => {
+    const { store, engine } = await opened()
+    await (await store.put('a')).release()
+    await (await store.put('a')).release()
+    await renewed(store)
+    const rows = engine.given.filter(({ step }) => step === 'release').flatMap(({ args }) => args[0] as PinId[])
+    expect(rows.map(({ pin }) => pin.generation)).toEqual([2])
+    expect(engine.pins.size).toBe(0)
+  })
+
   it('whose release fails are released by the next attempt', async () => {
     const { store, engine } = await opened()
     const receipt = await store.put('a')
@@ -145,7 +155,7 @@ describe('pins', () => {
     expect(engine.pins.size).toBe(0)
   })
 
-  it('are gone before this store\'s own delete, sweep and close begin', async () => {
+  it("are gone before this store's own delete, sweep and close begin", async () => {
     for (const act of ['delete', 'sweep', 'close'] as const) {
       const { store, engine } = await opened()
       store.protect(source)
@@ -243,7 +253,7 @@ describe('a renewal', () => {
     expect(engine.pins.size).toBe(1)
   })
 
-  it('does not make a lost row of a put under way anybody else\'s loss', async () => {
+  it("does not make a lost row of a put under way anybody else's loss", async () => {
     const { store, engine } = await opened()
     const first = await store.put('a')
     engine.pins.clear()

@@ -127,6 +127,18 @@ describe.each(Object.entries(KINDS))('%s', (kind, watch) => {
     expect(engine.residue).toEqual(NOTHING)
   })
 
+  it('that has ended by itself is told nothing when the put fails afterwards', async () => {
+    const { store, engine } = await opened()
+    for (const fail of ['length', 'publish']) {
+      const { source, seen } = watch(pull => (pull < 3 ? bytes(10) : undefined))
+      if (fail === 'publish') engine.failBefore('publish')
+      await rejection(store.put(source, fail === 'length' ? { length: 31 } : {}))
+      await turn()
+      expect(seen, fail).toEqual({ pulls: 4, ends: 1 })
+      expect(engine.residue).toEqual(NOTHING)
+    }
+  })
+
   it('is told once when the signal fires while it is pulled', async () => {
     const { store, engine } = await opened()
     const abort = new AbortController()
@@ -308,9 +320,12 @@ describe('an abort after the last chunk', () => {
       abort.abort(new Error('mine'))
       return effect()
     })
-    const put = store.put((KINDS['a web stream'] as (chunks: Chunks) => Watched)(pull => (pull < 3 ? bytes(40) : undefined)).source, {
-      signal: abort.signal
-    })
+    const put = store.put(
+      (KINDS['a web stream'] as (chunks: Chunks) => Watched)(pull => (pull < 3 ? bytes(40) : undefined)).source,
+      {
+        signal: abort.signal
+      }
+    )
     const outcome = await put.then(
       () => 'committed',
       () => 'rejected'

@@ -21,7 +21,8 @@ describe('a put whose stage was lost', () => {
       // Somebody's maintenance came by, and found the stage expired.
       const isBodyless = engine.given.at(-1)?.step === 'publish' && isNone(engine.given.at(-1)?.args[0])
       if (!isBodyless && ++calls === nth) {
-        for (const stage of engine.stages.keys()) engine.trash.set(stage, { what: stage, key: undefined, length: undefined, attempts: 0 })
+        for (const stage of engine.stages.keys())
+          engine.trash.set(stage, { what: stage, key: undefined, length: undefined, attempts: 0 })
         engine.stages.clear()
       }
       return effect()
@@ -44,6 +45,18 @@ describe('a put whose stage was lost', () => {
     }
     expect(await rejection(store.put(source()))).toMatchObject({ code: 'ERR_BLOB_STAGE_LOST' })
     expect(isLost).toBe(true)
+    expect(engine.residue).toEqual(NOTHING)
+  })
+
+  it('by the word of a renewal alone is lost, whatever the look says: the row may be a later one', async () => {
+    const { store, engine } = await opened()
+    const source = async function* () {
+      yield bytes(2_000_000)
+      engine.lie('renew', (truth: object) => ({ ...truth, stages: [...engine.stages.keys()] }))
+      await store.delete(`blake3:${'0'.repeat(64)}`)
+      yield bytes(10)
+    }
+    expect(await rejection(store.put(source()))).toMatchObject({ code: 'ERR_BLOB_STAGE_LOST' })
     expect(engine.residue).toEqual(NOTHING)
   })
 
@@ -109,17 +122,20 @@ describe('a publication whose outcome is unknown', () => {
 })
 
 describe('a put that fails', () => {
-  it.each(['stage', 'create', 'write', 'seal'])('at %s, and again at every step of its clean-up, reports the first failure', async step => {
-    const { store, engine } = await opened()
-    const cause = new Error('first')
-    engine.failBefore(step, cause)
-    for (const clean of ['writer.discard', 'unstage', 'drop', 'dropped']) engine.failBefore(clean)
-    expect(await rejection(store.put(bytes(100)))).toMatchObject({ operation: step, cause })
-    engine.heal()
-    engine.clock += 15 * 60 * 1000
-    await store.maintain({ scan: true })
-    expect({ ...engine.residue, open: 0 }).toEqual(NOTHING)
-  })
+  it.each(['stage', 'create', 'write', 'seal'])(
+    'at %s, and again at every step of its clean-up, reports the first failure',
+    async step => {
+      const { store, engine } = await opened()
+      const cause = new Error('first')
+      engine.failBefore(step, cause)
+      for (const clean of ['writer.discard', 'unstage', 'drop', 'dropped']) engine.failBefore(clean)
+      expect(await rejection(store.put(bytes(100)))).toMatchObject({ operation: step, cause })
+      engine.heal()
+      engine.clock += 15 * 60 * 1000
+      await store.maintain({ scan: true })
+      expect({ ...engine.residue, open: 0 }).toEqual(NOTHING)
+    }
+  )
 
   it.each<[string, PutOptions, string]>([
     ['is another than expected', { expect: `blake3:${'0'.repeat(64)}` }, 'ERR_BLOB_KEY_MISMATCH'],
@@ -182,6 +198,8 @@ describe('a put of what is there already', () => {
       damage(engine, key)
       const receipt = await store.put(content())
       expect(receipt).toMatchObject({ key, created: true, length: 100 })
+      // The first put's pin and the healing one's: none is left of the looks in between.
+      expect(store.pins()).toEqual([{ key, count: 2 }])
       expect(await (await store.get(key))?.bytes()).toEqual(bytes(100))
       expect(engine.entries.size).toBe(1)
       await store.maintain()
@@ -247,7 +265,10 @@ describe('a read', () => {
     engine.readLength = 10
     const { key } = await store.put(bytes(100))
     for (const [locator, body] of engine.bodies) {
-      engine.bodies.set(locator, { ...body, bytes: Uint8Array.from(body.bytes, (byte, i) => (i === 50 ? byte ^ 1 : byte)) })
+      engine.bodies.set(locator, {
+        ...body,
+        bytes: Uint8Array.from(body.bytes, (byte, i) => (i === 50 ? byte ^ 1 : byte))
+      })
     }
     let seen = 0
     const read = async () => {
@@ -260,7 +281,9 @@ describe('a read', () => {
       while ((await reader?.read())?.done === false);
     }
     expect(await rejection(drain())).toMatchObject({ code: 'ERR_BLOB_CORRUPT' })
-    expect(await rejection((await store.get(key))?.bytes() as Promise<unknown>)).toMatchObject({ code: 'ERR_BLOB_CORRUPT' })
+    expect(await rejection((await store.get(key))?.bytes() as Promise<unknown>)).toMatchObject({
+      code: 'ERR_BLOB_CORRUPT'
+    })
     expect((await (await store.get(key, { verify: false }))?.bytes())?.length).toBe(100)
     expect(engine.open).toBe(0)
   })

@@ -321,7 +321,7 @@ export class Scripted {
         read: call => run('meta.read', call, [], () => this.record),
         compareAndSet: (expected, next, call) =>
           run('meta.compareAndSet', call, [expected, next], () => {
-            if (this.record?.poolId !== expected?.poolId) return false
+            if (JSON.stringify(this.record) !== JSON.stringify(expected)) return false
             this.record = next
             return true
           })
@@ -357,8 +357,7 @@ export class Scripted {
         run('stage', call, [intents], () => {
           for (const { id, ttlMs } of intents) this.stages.set(id, this.clock + ttlMs)
         }),
-      staged: (ids, call) =>
-        run('staged', call, [ids], () => ids.map(id => (this.stages.get(id) ?? -1) > this.clock)),
+      staged: (ids, call) => run('staged', call, [ids], () => ids.map(id => (this.stages.get(id) ?? -1) > this.clock)),
       unstage: (ids, call) =>
         run('unstage', call, [ids], () =>
           ids.map(id => {

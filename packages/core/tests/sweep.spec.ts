@@ -31,6 +31,15 @@ function seen(engine: Scripted): string[] {
   return engine.steps.filter(step => step !== 'meta.read')
 }
 
+/** A source that notes when it is asked. */
+function asked(engine: Scripted) {
+  const live = () => {
+    engine.steps.push('sources')
+    return []
+  }
+  return { name: 'asked', live }
+}
+
 function addsUp({ scanned, live, candidatesStaged, alreadyStaged }: SweepReport): void {
   expect(scanned).toBe(live + candidatesStaged + alreadyStaged)
 }
@@ -38,7 +47,7 @@ function addsUp({ scanned, live, candidatesStaged, alreadyStaged }: SweepReport)
 describe('the steps of a sweep', () => {
   it('on a durable catalog: lease, sources, maintenance, execute, stage, drop', async () => {
     const { store, engine } = await pool()
-    store.protect({ name: 'asked', live: () => void engine.steps.push('sources') ?? [] })
+    store.protect(asked(engine))
     await store.sweep()
     engine.steps.length = 0
     expect(await store.sweep()).toMatchObject({ deleted: 5, candidatesStaged: 0 })
@@ -58,10 +67,15 @@ describe('the steps of a sweep', () => {
 
   it('on an inline catalog: lease, sources, maintenance, stage, execute, drop', async () => {
     const { store, engine } = await pool({ form: 'inline' })
-    store.protect({ name: 'asked', live: () => void engine.steps.push('sources') ?? [] })
+    store.protect(asked(engine))
     engine.steps.length = 0
     const report = await store.sweep()
-    expect(report).toMatchObject({ candidatesStaged: 5, deleted: 5, cancelledByArbitration: 0, bytesDeleted: 3 * 7 + 200 })
+    expect(report).toMatchObject({
+      candidatesStaged: 5,
+      deleted: 5,
+      cancelledByArbitration: 0,
+      bytesDeleted: 3 * 7 + 200
+    })
     expect(seen(engine).filter(step => step !== 'release' && step !== 'renew')).toEqual([
       'lease',
       'sources',
@@ -135,7 +149,9 @@ describe('counts', () => {
     const second = await store.sweep()
     expect(second).toMatchObject({ deleted: 1_205, scanned: 0, cancelledByArbitration: 0 })
     expect(engine.count('remove')).toBeGreaterThanOrEqual(13)
-    const batches = engine.given.filter(({ step }) => step === 'remove').map(({ args }) => (args[0] as unknown[]).length)
+    const batches = engine.given
+      .filter(({ step }) => step === 'remove')
+      .map(({ args }) => (args[0] as unknown[]).length)
     expect(Math.max(...batches)).toBe(100)
   })
 

@@ -287,4 +287,20 @@ describe('maintenance', () => {
     expect(sql("SELECT mark = '' AS sweep FROM gc_window ORDER BY 1")).toEqual([{ sweep: 0 }, { sweep: 1 }])
     expect(await catalog.maintain(lease, call())).toEqual({ pinsReaped: 0, stagesTrashed: 0 })
   })
+
+  // A machine that resumes with a wrong clock, corrected a moment later.
+  test('what was written while the clock was ahead does not wait out the error', async () => {
+    const { catalog, lease, sql } = await swept(3, 1)
+    const ahead = Date.now() + 10 * 365 * 24 * HOUR
+    await catalog.pin([{ key: keyOf(2), pin: pinOf(), ttlMs: HOUR }], call())
+    await catalog.stage([{ id: stageOf(1), ttlMs: HOUR }], call())
+    sql('UPDATE gc_pins SET expires_at = ?', ahead)
+    sql('UPDATE stages SET expires_at = ?', ahead)
+    sql('UPDATE gc_window SET staged_at = ?', ahead)
+    await catalog.maintain(lease, call())
+    const month = Date.now() + 30 * 24 * HOUR
+    expect(sql('SELECT key FROM gc_pins WHERE expires_at > ?', month)).toEqual([])
+    expect(sql('SELECT id FROM stages WHERE expires_at > ?', month)).toEqual([])
+    expect((await catalog.due(lease, undefined, 9, call())).keys).toHaveLength(1)
+  })
 })

@@ -167,10 +167,13 @@ export class Agent {
   /** @throws an error with the `code` and `reason` of the one in the agent. */
   ask<T>(ask: string, rest: object = {}): Promise<T> {
     const id = ++this.#count
-    return new Promise((resolve, reject) => {
+    const answer = new Promise<T>((resolve, reject) => {
       this.#asked.set(id, { resolve, reject })
       this.#child.tell({ id, ask, ...rest })
     })
+    // A test that failed meanwhile does not wait for it any more.
+    answer.catch(() => {})
+    return answer
   }
 
   /** Resolves when a sweep stands at its barrier: its source has made up its answer and not given it. */

@@ -55,6 +55,8 @@ async function expectNothingLeft(agent: Agent, entries: number): Promise<void> {
 /** Lets a writer open the pool and say so many things, kills it `delayMs` later, and answers what it has acknowledged. */
 async function killWriter(writer: Child, things: number, delayMs: number): Promise<Reference[]> {
   const said: (Reference | { at: string })[] = []
+  // The process runs, and waits.
+  await writer.next()
   writer.tell()
   for (let i = 0; i < things; i++) said.push(await writer.next<Reference>())
   await passed(delayMs)
@@ -63,10 +65,8 @@ async function killWriter(writer: Child, things: number, delayMs: number): Promi
   return said.filter(message => 'key' in message)
 }
 
-async function startWriter(folder: string, log: string, seed: number): Promise<Child> {
-  const writer = new Child('killed-writer.mjs', { given: { folder, log, seed }, limitMs: LIMIT_MS })
-  await writer.next()
-  return writer
+function startWriter(folder: string, log: string, seed: number): Child {
+  return new Child('killed-writer.mjs', { given: { folder, log, seed }, limitMs: LIMIT_MS })
 }
 
 /** Opens the pool after a death, looks, lets the time of the dead run out, sweeps, looks again. */
@@ -97,7 +97,7 @@ it('keeps what was acknowledged through 50 kills of its writer, and nothing of w
   const totals = { acknowledged: 0, deleted: 0, stagesReclaimed: 0, pinsReaped: 0 }
   let next = startWriter(folder, log, seed)
   for (let kill = 0; kill < 50; kill++) {
-    const writer = await next
+    const writer = next
     // The first thing it says is that it has opened, the second is its first put. The first writer must get so far.
     const things = Math.max(kill === 0 ? 2 : 0, Math.floor(fractionOf(seed, `things ${kill}`) * 12))
     const acknowledged = await killWriter(writer, things, fractionOf(seed, `delay ${kill}`) * 20)
@@ -115,7 +115,7 @@ it('keeps what was acknowledged through 50 kills of its writer, and nothing of w
     totals.stagesReclaimed += stagesReclaimed
     totals.pinsReaped += pinsReaped
   }
-  await (await next).kill()
+  await next.kill()
   report(`50 kills of a writer: ${JSON.stringify(totals)}`)
   // The kills must have hit something: writes half done, and pins still held.
   expect(totals.acknowledged).toBeGreaterThan(50)
@@ -129,7 +129,7 @@ it('opens what 10 kills left of a pool in the making', { timeout: LIMIT_MS }, as
   for (let kill = 0; kill < 10; kill++) {
     const folder = await temporaryFolder()
     const log = join(folder, 'references.log')
-    const writer = await startWriter(folder, log, seed + kill)
+    const writer = startWriter(folder, log, seed + kill)
     const agent = new Agent(folder, LIMIT_MS)
     await killWriter(writer, 0, fractionOf(seed, `delay ${kill}`) * 60)
     await agent.ask('age', { ms: LONG_AGO_MS })
@@ -162,25 +162,23 @@ it('completes a sweep after each of 20 kills of its sweeper', { timeout: LIMIT_M
     lanes: 25
   })
   for (const key of kept) await agent.ask('reference', { key })
-  const startSweeper = async () => {
-    const sweeper = new Child('sweeper.mjs', { given: { folder, once: true }, limitMs: LIMIT_MS })
-    await sweeper.next()
-    return sweeper
-  }
+  const startSweeper = () => new Child('sweeper.mjs', { given: { folder, once: true }, limitMs: LIMIT_MS })
   const fill = async (prefix: string) => {
     const lengths = [16, 200, 3_000, 700, 90, 1_000, 2_000, 20, 500, 4_000, 6_000, 50, 32, 900, 64, 60, 128, 30, 48, 80]
     await agent.ask('fill', { contents: { prefix, to: 1_000, lengths }, lanes: 256 })
     expect(await agent.ask('sweep')).toMatchObject({ candidatesStaged: 1_000, deleted: 0 })
     await agent.ask('age', { ms: LONG_AGO_MS })
   }
+  /** Lets a sweeper begin, once it has opened the pool. */
   const sweepOnce = async (sweeper: Child): Promise<void> => {
+    await sweeper.next()
     sweeper.tell()
     await sweeper.next()
   }
 
   // One sweep that nobody disturbs tells how long they take here.
   await fill('measured ')
-  const measured = await startSweeper()
+  const measured = startSweeper()
   await sweepOnce(measured)
   const { report: undisturbed } = await measured.next<{ report: Sweep }>()
   expect(undisturbed).toMatchObject({ deleted: 1_000 })
@@ -189,9 +187,8 @@ it('completes a sweep after each of 20 kills of its sweeper', { timeout: LIMIT_M
 
   const totals = { unfinished: 0, partial: 0, deletedByTheKilled: 0, deletedAfterwards: 0 }
   for (let kill = 0; kill < 20; kill++) {
-    const starting = startSweeper()
+    const sweeper = startSweeper()
     await fill(`${kill} `)
-    const sweeper = await starting
     await sweepOnce(sweeper)
     await passed(fractionOf(seed, `moment ${kill}`) * wholeMs)
     await sweeper.kill()

@@ -53,7 +53,11 @@ export function openBodies(medium: Medium): OpenBodies {
     read: (locator, range, call) => readBody(medium, locator, range, call),
     length: (locator, call) => begun(call, () => bodyLength(medium, locator)),
     drop: (what, call) => drop(medium, what, call),
-    scan: (after, limit, call) => begun(call, () => scan(medium, after, limit, call))
+    scan: (after, limit, call) =>
+      begun(call, async () => {
+        const isVirgin = medium.poolId === undefined && (await claimed(medium)) === undefined
+        return isVirgin ? { found: [], next: undefined } : await scan(medium, after, limit, call)
+      })
   }
 
   return {

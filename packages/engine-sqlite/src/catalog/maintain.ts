@@ -5,6 +5,19 @@ import type { Transaction } from '../transaction.js'
 import type { Leases } from './lease.js'
 import { trashStage } from './stages.js'
 
+/**
+ * The longest any row may have to live: what core accepts for a TTL or a delay. A row beyond it was written while the clock was
+ * ahead of time, and would wait out the whole error.
+ */
+const FUTURE_MAX_MS = 2 ** 31
+const FUTURE_EXPIRIES = [
+  'UPDATE gc_pins SET expires_at = ? WHERE expires_at > ?',
+  'UPDATE stages SET expires_at = ? WHERE expires_at > ?',
+  'UPDATE trash SET not_before = ? WHERE not_before > ?'
+]
+/** A candidate's delay then counts from now. */
+const FUTURE_STAGINGS = 'UPDATE gc_window SET staged_at = ? WHERE staged_at > ?'
+
 /** Rows in one transaction. */
 const ROWS_MAX = 1_000
 /** A delete that is still asking its liveness sources after a day is not one. Ending its mark early would only refuse it. */
@@ -34,6 +47,11 @@ export function maintainOf(pool: Pool, leases: Leases): Pick<Catalog, 'maintain'
   }
   return {
     async maintain(lease, call) {
+      await all(lease, call, ({ at, now }) => {
+        for (const sql of FUTURE_EXPIRIES) at.run(sql, now + FUTURE_MAX_MS, now + FUTURE_MAX_MS)
+        at.run(FUTURE_STAGINGS, now, now)
+        return 0
+      })
       const pinsReaped = await all(lease, call, ({ at, now }) => at.run(REAP, now))
       const stagesTrashed = await all(lease, call, trashExpired)
       await all(lease, call, ({ at, now }) => at.run(END_MARKS, now - MARK_TTL_MS))
