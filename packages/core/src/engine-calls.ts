@@ -7,13 +7,13 @@ import { BlobError, EngineError, PoolRefusedError, StoreClosedError } from './er
 import type { BlobKey } from './key.js'
 
 /** What to tell the user for each kind of failure. */
-const ADVICE: Record<ErrorCode, string> = {
+export const ADVICE: Record<ErrorCode, string> = {
   conflict: 'another writer was in the way; try again',
   transient: 'the medium is not available now; try again',
   exhausted: 'out of descriptors or connections; do less at once, or raise the limit',
   full: 'no space is left on the medium; nothing of this call was kept',
   denied: 'the medium refused access; check its permissions',
-  corrupt: 'the medium contradicts itself; run verify',
+  corrupt: 'the medium contradicts itself; run verify, or restore it from a backup',
   gone: 'the bytes are not there; run verify',
   foreign: 'the medium holds something that is not a pool; choose another place',
   newer: 'the pool was made by a later version of this library; upgrade to write to it',

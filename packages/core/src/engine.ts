@@ -83,6 +83,7 @@ export interface EngineDefinition {
   /**
    * ENG-OPEN-1 MUST NOT create anything on an embedded medium.
    * ENG-OPEN-2 MUST refuse with a `foreign` or `newer` error a medium that it can see to be no pool of its kind.
+   * ENG-OPEN-3 MUST name its failures: it throws an EngineFault, since there is no engine yet whose `classify` could be asked.
    */
   open(context: OpenContext): Promise<Engine>
 }

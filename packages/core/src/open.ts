@@ -4,7 +4,7 @@ import { CheckedCatalog } from './checked-catalog.js'
 import { configOf, type StoreConfig, type StoreOptions } from './config.js'
 import { dispatchOf } from './dispatch.js'
 import type { Durability, Engine, EngineDefinition } from './engine.js'
-import { EngineCalls } from './engine-calls.js'
+import { ADVICE, EngineCalls } from './engine-calls.js'
 import { EngineFault } from './engine-fault.js'
 import { BlobError, EngineError, InvalidArgumentError, PoolRefusedError } from './errors.js'
 import { Pool } from './pool.js'
@@ -85,7 +85,7 @@ function isEngine(engine: unknown): engine is Engine {
 function openingError(name: string, error: unknown): unknown {
   if (error instanceof BlobError) return error
   const kind = error instanceof EngineFault ? error.code : 'unknown'
-  const found = error instanceof Error ? error.message : 'see the cause'
+  const found = error instanceof EngineFault ? `${error.message}; ${ADVICE[kind]}` : ADVICE.unknown
   if (kind === 'foreign' || kind === 'newer') return new PoolRefusedError(kind, `${name}: ${found}`, error)
   return new EngineError(name, 'open', kind, found, { cause: error })
 }

@@ -67,7 +67,8 @@ export class Pool {
     const record = await this.catalog.readRecord()
     if (record !== undefined) this.#adopt(record)
     if (claim === undefined) {
-      if (record !== undefined) this.#assertNotAway(record)
+      // The first put of another store may have come between the two looks.
+      if (record?.bodiesClaimed === true && (await this.#bodies?.claimed()) === undefined) this.#assertNotAway(record)
       return
     }
     if (claim.mode !== this.#claimMode) {
@@ -145,7 +146,7 @@ export class Pool {
   }
 
   async #createRecord(poolId: PoolId | undefined): Promise<PoolRecord> {
-    for (;;) {
+    for (let attempt = 0; attempt < CREATE_ATTEMPTS; attempt++) {
       const there = await this.record()
       if (there !== undefined) return there
       const fresh: PoolRecord = {
@@ -157,6 +158,10 @@ export class Pool {
       }
       if (await this.catalog.replaceRecord(undefined, fresh)) return fresh
     }
+    throw new PoolRefusedError(
+      'foreign',
+      'the kv tier neither has a pool nor lets one be made; it may be damaged: restore it'
+    )
   }
 
   /** Changes the record from whatever it is now; others may be changing it at the same time. */
@@ -249,6 +254,9 @@ export class Pool {
     }
   }
 }
+
+/** Each attempt that fails means that somebody else has just made the pool, so the next look finds it. */
+const CREATE_ATTEMPTS = 3
 
 const DONE = Promise.resolve()
 

@@ -101,7 +101,9 @@ export class Reading {
     await this.close()
     const { entry } = this.#found
     if (!(error instanceof EngineError)) throw error
-    if (error.kind === 'corrupt') throw new CorruptBlobError(entry.key, 'the medium cannot give its bytes back', error)
+    // Without a cause it is not the medium that is damaged, but the engine that broke its contract.
+    if (error.kind === 'corrupt' && error.cause !== undefined)
+      throw new CorruptBlobError(entry.key, 'the medium cannot give its bytes back', error)
     if (error.kind !== 'gone') throw error
     const now = await this.#pool.catalog.read(entry.key)
     if (now === undefined) throw new BlobRemovedError(entry.key)

@@ -106,7 +106,10 @@ async function verifyEntry(
 
 /** Whether the entry is damaged, as opposed to the medium failing: one damaged entry must not hide the others. */
 function isDamage(error: unknown): error is CorruptBlobError | EngineError {
-  return error instanceof CorruptBlobError || (error instanceof EngineError && error.kind === 'corrupt')
+  return (
+    error instanceof CorruptBlobError ||
+    (error instanceof EngineError && error.kind === 'corrupt' && error.cause !== undefined)
+  )
 }
 
 /** Reads an entry to its end; the reading itself verifies. */

@@ -19,7 +19,9 @@ export interface CheckedConfig {
 const OPEN_MAX_DEFAULT = 128
 
 /** @throws InvalidArgumentError that names the option. */
-export function checkConfig({ root, openMax = OPEN_MAX_DEFAULT }: LocalConfig): CheckedConfig {
+export function checkConfig(config: LocalConfig): CheckedConfig {
+  if (typeof config !== 'object' || config === null) throw new InvalidArgumentError('config', 'an object with a root')
+  const { root, openMax = OPEN_MAX_DEFAULT } = config
   if (typeof root !== 'string' || root === '' || root.includes('\0')) {
     throw new InvalidArgumentError('root', 'the path of a folder')
   }

@@ -13,7 +13,7 @@ export type { LocalConfig } from './config.js'
 
 /**
  * An engine that keeps bodies as files below `root`, durably. Nothing is made before the first write.
- * @throws TypeError or RangeError for an option that is of the wrong type or out of bounds.
+ * @throws InvalidArgumentError for an option that is of the wrong type or out of bounds.
  */
 export function local(config: LocalConfig): EngineDefinition {
   const checked = checkConfig(config)

@@ -1,6 +1,6 @@
 /** Opens a folder: looks at it, makes nothing. */
 import { createRequire } from 'node:module'
-import type { Engine, OpenContext } from '@alkblobs/core/engine'
+import { type Engine, EngineFault, type OpenContext } from '@alkblobs/core/engine'
 import { claimed } from './bodies/claim.js'
 import { openBodies } from './bodies/index.js'
 import { classify } from './classify.js'
@@ -24,7 +24,12 @@ export async function openFolder(config: CheckedConfig, files: Files, context: O
     claim: undefined
   }
   // ENG-OPEN-2: a folder that is no pool is refused here, with a reason, not at the first put.
-  await claimed(medium)
+  await claimed(medium).catch(fault)
   const { bodies, close } = openBodies(medium)
   return { name: 'local', version, durability: 'disk', bodies, classify, close }
+}
+
+/** Before there is an engine nobody can ask its `classify` (ENG-OPEN-3). */
+function fault(error: unknown): never {
+  throw error instanceof EngineFault ? error : new EngineFault(classify(error), 'the folder cannot be read', error)
 }

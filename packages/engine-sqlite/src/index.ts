@@ -5,7 +5,7 @@
  * concurrent writes share a commit, `catalog/` holds one file for each thing a catalog does.
  */
 import { createRequire } from 'node:module'
-import type { Engine, EngineDefinition, OpenContext } from '@alkblobs/core/engine'
+import { type Engine, type EngineDefinition, EngineFault, type OpenContext } from '@alkblobs/core/engine'
 import { catalogOf } from './catalog/index.js'
 import { classify } from './classify.js'
 import { type CheckedConfig, checkConfig, type SqliteConfig } from './config.js'
@@ -32,7 +32,7 @@ export function sqlite(config: SqliteConfig): EngineDefinition {
 async function open(config: CheckedConfig, context: OpenContext): Promise<Engine> {
   const medium = new Medium(config)
   // A file that is no pool of ours is refused now rather than at the first call.
-  await untilFree(() => medium.attach(), { deadlineMs: Infinity }, context.lockTimeoutMs)
+  await untilFree(() => medium.attach(), { deadlineMs: Infinity }, context.lockTimeoutMs).catch(fault)
   const { catalog, endLeases } = catalogOf(new Pool(medium, context))
   return {
     name: 'sqlite',
@@ -45,4 +45,11 @@ async function open(config: CheckedConfig, context: OpenContext): Promise<Engine
       medium.close()
     }
   }
+}
+
+/** Before there is an engine nobody can ask its `classify` (ENG-OPEN-3). */
+function fault(error: unknown): never {
+  throw error instanceof EngineFault
+    ? error
+    : new EngineFault(classify(error), 'the file cannot be opened as a pool', error)
 }

@@ -41,7 +41,7 @@ export interface BodyStore {
    * BODY-READ-1 MUST yield exactly the bytes of the range, in chunks of at most WINDOW_LENGTH that are the consumer's; fewer only if the medium holds fewer.
    * BODY-READ-2 MUST throw a `gone` error if nothing lies under the locator while the medium itself is readable.
    * BODY-READ-3 MUST open nothing before the first pull and close everything however the loop ends.
-   * Core guarantees `0 <= start < end`.
+   * Core guarantees `0 <= start < end`; it may end the loop while a pull is under way. The deadline bounds each pull, not the loop.
    */
   read(locator: Locator, range: { readonly start: number; readonly end: number }, call: Call): AsyncIterable<Uint8Array>
   /** BODY-LENGTH-1 MUST answer the bytes really held; `undefined` only if nothing lies there while the medium itself is readable. */

@@ -111,7 +111,10 @@ function parseClaim(text: string): Claim {
       return { poolId: poolId as PoolId, mode }
     }
   }
-  throw new EngineFault('corrupt', `${CLAIM_NAME} cannot be read as a claim`)
+  throw new EngineFault(
+    'corrupt',
+    `${CLAIM_NAME} cannot be read as a claim; put it back from a backup, or remove the folder if it is not a pool's`
+  )
 }
 
 /**

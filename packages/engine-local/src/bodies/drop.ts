@@ -5,7 +5,7 @@
  * the whole batch, also those in which nothing was found: an earlier drop may have removed the file and not come to the sync.
  * Empty shards are never removed: a writer may be about to use them, and there are 65,792 at most.
  */
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Call, DropResult, Locator, StageId } from '@alkblobs/core/engine'
 import { syncFolder } from '../durable.js'
 import { errno, unless } from '../files.js'
@@ -45,7 +45,7 @@ export async function drop(medium: Medium, what: readonly What[], call: Call): P
         }
       })
     )
-    await inTurns([...folders], ([folder, items]) => attempt(items, () => syncFolder(medium.files, folder)))
+    await inTurns([...folders], ([folder, items]) => attempt(items, () => syncUpwards(medium, folder)))
     await attempt(what, ready)
   }
   return what.map(item => (failures.has(item) ? { what: item, error: failures.get(item) } : { what: item }))
@@ -71,6 +71,16 @@ async function remove(medium: Medium, item: What): Promise<string[]> {
     if (body?.stage === stage) await unless(files.unlink(bodyPath(root, body)), 'ENOENT')
   }
   return [...folders, shard]
+}
+
+/** Somebody else may remove a folder that ran empty; then it is the one above it that says so, and is synced. */
+async function syncUpwards(medium: Medium, folder: string): Promise<void> {
+  try {
+    await syncFolder(medium.files, folder)
+  } catch (error) {
+    if (errno(error) !== 'ENOENT' || folder === medium.root) throw error
+    await syncUpwards(medium, dirname(folder))
+  }
 }
 
 async function isThere(check: Promise<void>): Promise<boolean> {
