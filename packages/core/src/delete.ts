@@ -77,8 +77,8 @@ interface Answer {
 async function askSources(view: LivenessView | undefined, marked: readonly Marked[]): Promise<Answer> {
   if (view === undefined) return { live: new Set(), interrupted: false }
   try {
-    await view.enumerate()
-    return { live: await view.among(marked.map(({ key }) => key)), interrupted: false }
+    const live = await view.ask()
+    return { live: await live.among(marked.map(({ key }) => key)), interrupted: false }
   } catch (error) {
     if (error instanceof SweepStop) return { live: undefined, cause: error.cause, interrupted: false }
     return { live: undefined, cause: error, interrupted: true }

@@ -20,7 +20,7 @@ export class Interrupt {
   constructor(...signals: readonly (AbortSignal | undefined)[]) {
     this.#signals = signals.filter(signal => signal !== undefined)
     // Any number of operations may hang on one signal; each takes its listener off when it is over.
-    setMaxListeners(0, ...this.#signals)
+    if (this.#signals.length > 0) setMaxListeners(0, ...this.#signals)
     for (const signal of this.#signals) signal.addEventListener('abort', this.#onAbort)
   }
 

@@ -36,7 +36,7 @@ export class WriterState {
     this.#onEnd = onEnd
     this.#signals = signals.filter(signal => signal !== undefined)
     this.#onAbort = () => void this.#fail(this.#signals.find(signal => signal.aborted)?.reason)
-    setMaxListeners(0, ...this.#signals)
+    if (this.#signals.length > 0) setMaxListeners(0, ...this.#signals)
     for (const signal of this.#signals) signal.addEventListener('abort', this.#onAbort, { once: true })
   }
 

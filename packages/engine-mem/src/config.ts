@@ -9,7 +9,8 @@ export interface MemConfig {
 
 /** Checks what was given. @throws InvalidArgumentError for a medium that `createMedium()` did not make. */
 export function checkConfig(config: MemConfig): { readonly medium: Medium | undefined } {
-  if (typeof config !== 'object' || config === null) throw new InvalidArgumentError('config', 'an object')
+  if (typeof config !== 'object' || config === null || Array.isArray(config))
+    throw new InvalidArgumentError('config', 'an object')
   const { medium } = config
   if (medium !== undefined && !(medium instanceof Medium))
     throw new InvalidArgumentError('medium', 'made by createMedium()')

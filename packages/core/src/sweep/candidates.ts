@@ -22,7 +22,7 @@ export async function stageCandidates(run: SweepRun): Promise<void> {
 
 async function stagePage(run: SweepRun, page: CandidatePage): Promise<void> {
   const { report } = run
-  const live = page.keys.length > 0 ? await run.view.among(page.keys) : new Set()
+  const live = page.keys.length > 0 ? await run.live.among(page.keys) : new Set()
   const dead = page.keys.filter(key => !live.has(key))
   run.assertGoing()
   const staged = await stage(run, page, dead)

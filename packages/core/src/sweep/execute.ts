@@ -17,7 +17,7 @@ export async function executeDue(run: SweepRun): Promise<void> {
 }
 
 async function executePage(run: SweepRun, keys: readonly BlobKey[]): Promise<void> {
-  const live = await run.view.among(keys)
+  const live = await run.live.among(keys)
   for (let i = 0; i < keys.length && run.deletesLeft > 0; ) {
     // A sweep that may remove three more takes three candidates: how many of them arbitration lets go is not known before.
     const batch = keys.slice(i, i + Math.min(REMOVE_BATCH, run.deletesLeft))

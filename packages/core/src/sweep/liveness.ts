@@ -50,12 +50,17 @@ export function assertSource(source: LivenessSource): void {
   }
 }
 
-/** The sources as one sweep, delete or `why` asks them: enumerated at most once, then questioned in batches. */
+/** What the sources said when they were asked, and go on saying for those that answer in batches. */
+export interface LiveKeys {
+  /** Which of these keys are live. */
+  among(keys: readonly BlobKey[]): Promise<ReadonlySet<BlobKey>>
+}
+
+/** The sources as they are registered now, for one sweep, delete, verification or `why` to ask. */
 export class LivenessView {
   readonly #sources: readonly LivenessSource[]
   readonly #algorithm: Algorithm
   readonly #signals: readonly AbortSignal[]
-  #enumerated: KeySet | undefined
   #loadFailure: unknown
 
   constructor(sources: Iterable<LivenessSource>, algorithm: Algorithm, signals: readonly (AbortSignal | undefined)[]) {
@@ -64,8 +69,11 @@ export class LivenessView {
     this.#signals = signals.filter(signal => signal !== undefined)
   }
 
-  /** Reads every enumerating source. `load` takes the keys away in batches; without one they are kept here, compactly. */
-  async enumerate(load?: (keys: readonly BlobKey[]) => Promise<void>): Promise<void> {
+  /**
+   * Asks the question: reads every enumerating source, from now on. `load` takes their keys away in batches; without one they
+   * are kept here, compactly. Each asking has an answer of its own, for an older one must not stand in for a newer.
+   */
+  async ask(load?: (keys: readonly BlobKey[]) => Promise<void>): Promise<LiveKeys> {
     const kept = new KeySet()
     const keep = async (keys: readonly BlobKey[]) => {
       for (const key of keys) kept.add(key)
@@ -73,23 +81,7 @@ export class LivenessView {
       await new Promise(setImmediate)
     }
     for (const source of this.#sources) if ('live' in source) await this.#drain(source, load ?? keep)
-    this.#enumerated = kept
-  }
-
-  /** Which of these keys are live, by the enumeration and by every source that answers. */
-  async among(keys: readonly BlobKey[]): Promise<ReadonlySet<BlobKey>> {
-    const live = new Set(keys.filter(key => this.#enumerated?.has(key)))
-    for (const source of this.#sources) {
-      if (!('isLive' in source)) continue
-      const asked = keys.filter(key => !live.has(key))
-      if (asked.length === 0) break
-      await this.#collect(
-        source,
-        signal => source.isLive(asked, signal),
-        key => void live.add(key)
-      )
-    }
-    return live
+    return { among: keys => this.#among(keys, kept) }
   }
 
   /** The names of the sources that call this one key live. */
@@ -105,6 +97,21 @@ export class LivenessView {
       if (live) names.push(source.name)
     }
     return names
+  }
+
+  async #among(keys: readonly BlobKey[], enumerated: KeySet): Promise<ReadonlySet<BlobKey>> {
+    const live = new Set(keys.filter(key => enumerated.has(key)))
+    for (const source of this.#sources) {
+      if (!('isLive' in source)) continue
+      const asked = keys.filter(key => !live.has(key))
+      if (asked.length === 0) break
+      await this.#collect(
+        source,
+        signal => source.isLive(asked, signal),
+        key => void live.add(key)
+      )
+    }
+    return live
   }
 
   async #drain(source: EnumeratingSource, load: (keys: readonly BlobKey[]) => Promise<void>): Promise<void> {

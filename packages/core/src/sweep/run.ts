@@ -1,13 +1,13 @@
 /** One sweep under way: what its steps share, and the one place that decides whether the next step may begin. */
 import type { Lease } from '../engine.js'
 import type { Pool } from '../pool.js'
-import type { LivenessView } from './liveness.js'
+import type { LiveKeys } from './liveness.js'
 import { type SweepOptions, type SweepReport, SweepStop } from './report.js'
 
 interface SweepRunParts {
   readonly pool: Pool
   readonly lease: Lease
-  readonly view: LivenessView
+  readonly live: LiveKeys
   readonly report: SweepReport
   readonly options: SweepOptions
   /** The caller's signal and the store's closing. */
@@ -18,7 +18,8 @@ interface SweepRunParts {
 export class SweepRun {
   readonly pool: Pool
   readonly lease: Lease
-  readonly view: LivenessView
+  /** What the sources said, asked after the lease was taken. */
+  readonly live: LiveKeys
   readonly report: SweepReport
   readonly options: SweepOptions
   readonly #signals: readonly AbortSignal[]
@@ -27,7 +28,7 @@ export class SweepRun {
   constructor(parts: SweepRunParts) {
     this.pool = parts.pool
     this.lease = parts.lease
-    this.view = parts.view
+    this.live = parts.live
     this.report = parts.report
     this.options = parts.options
     this.#signals = parts.signals

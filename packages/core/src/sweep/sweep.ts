@@ -28,9 +28,9 @@ export interface SweepParts {
 
 type Step = (run: SweepRun) => Promise<void>
 
-const DURABLE: readonly Step[] = [readSources, maintain, executeDue, stageCandidates, drop]
-const INLINE: readonly Step[] = [readSources, maintain, stageCandidates, executeDue, drop]
-const DRY: readonly Step[] = [readSources, stageCandidates]
+const DURABLE: readonly Step[] = [maintain, executeDue, stageCandidates, drop]
+const INLINE: readonly Step[] = [maintain, stageCandidates, executeDue, drop]
+const DRY: readonly Step[] = [stageCandidates]
 
 /** Never rejects for what the protocol foresees: that is in the report. Rejects for failures of a medium. */
 export async function sweep(parts: SweepParts): Promise<SweepReport> {
@@ -59,7 +59,8 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
   const lease = await pool.catalog.lease()
   if (lease === undefined) throw new SweepStop('SweeperLock')
   try {
-    const run = new SweepRun({ pool, lease, view, report, options, signals, startedMs })
+    const live = await view.ask(lease.live && (keys => pool.catalog.loadLive(lease, keys)))
+    const run = new SweepRun({ pool, lease, live, report, options, signals, startedMs })
     for (const step of stepsOf(run)) {
       run.assertGoing()
       await step(run)
@@ -74,10 +75,6 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
 function stepsOf({ options, pool }: SweepRun): readonly Step[] {
   if (options.dryRun === true) return DRY
   return pool.catalog.form === 'inline' ? INLINE : DURABLE
-}
-
-async function readSources({ view, lease, pool }: SweepRun): Promise<void> {
-  await view.enumerate(lease.live && (keys => pool.catalog.loadLive(lease, keys)))
 }
 
 async function maintain({ pool, lease, report }: SweepRun): Promise<void> {

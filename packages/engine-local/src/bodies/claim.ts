@@ -33,7 +33,11 @@ async function findClaim({ root, files }: Medium): Promise<Claim | undefined> {
   if (names.every(name => isTemporary(name) || HARMLESS.has(name))) return undefined
   // Somebody may have claimed it, and made more, while the folder was being listed.
   const claim = await unless(readClaim(root, files), 'ENOENT')
-  if (claim === undefined) throw new EngineFault('foreign', 'the folder is not empty and holds no claim of alkblobs')
+  if (claim === undefined)
+    throw new EngineFault(
+      'foreign',
+      'the folder is not empty and holds no claim of alkblobs; give the large tier a folder of its own'
+    )
   return claim
 }
 

@@ -32,6 +32,8 @@ export async function acquireLock(root: string, files: Files): Promise<Lock | 'h
       const before = await highest(root, files)
       if (before !== undefined && !(await isFree(root, files, before))) return 'held'
       const mine = (before ?? 0) + 1
+      // A number that would not be read back as itself is none of ours; nobody can go on from there.
+      if (generationOf(lockName(mine)) !== mine) return 'held'
       try {
         await linkInto(files, temporary, join(root, lockName(mine)))
       } catch (error) {
@@ -64,7 +66,7 @@ async function isFree(root: string, files: Files, generation: number): Promise<b
   const handle = await unless(openFile(files, join(root, lockName(generation))), 'ENOENT')
   // Only a lower generation is ever removed, so there is a higher one by now: the link will fail or be withdrawn.
   if (handle === undefined) return true
-  let holder: Holder
+  let holder: unknown
   try {
     holder = JSON.parse(await handle.readFile('utf8'))
   } catch (error) {
@@ -74,7 +76,7 @@ async function isFree(root: string, files: Files, generation: number): Promise<b
   } finally {
     await handle.close()
   }
-  return await isDead(holder, files)
+  return typeof holder === 'object' && holder !== null && (await isDead(holder as Holder, files))
 }
 
 async function removeOld(root: string, files: Files, before: number): Promise<void> {
