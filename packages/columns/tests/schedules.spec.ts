@@ -124,9 +124,14 @@ it('a folder that is not mounted is not taken for a new one, at open or by a sto
   renameSync(pool.root, elsewhere)
   mkdirSync(pool.root)
   await expect(pool.open()).rejects.toMatchObject({ code: 'ERR_BLOB_POOL_REFUSED', reason: 'media' })
-  await expect((await openBefore.get(key))?.bytes()).rejects.toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'transient' })
+  await expect((await openBefore.get(key))?.bytes()).rejects.toMatchObject({
+    code: 'ERR_BLOB_ENGINE',
+    kind: 'transient'
+  })
   await expect(openBefore.put(Buffer.alloc(100_000, 2))).rejects.toMatchObject({ code: 'ERR_BLOB_POOL_REFUSED' })
-  await expect(openBefore.verify({ repair: true })).rejects.toMatchObject({ name: expect.stringMatching(/Engine|PoolRefused/) })
+  await expect(openBefore.verify({ repair: true })).rejects.toMatchObject({
+    name: expect.stringMatching(/Engine|PoolRefused/)
+  })
   expect(existsSync(join(pool.root, 'alkblobs.json'))).toBe(false)
   renameSync(pool.root, `${pool.root}-mount-point`)
   renameSync(elsewhere, pool.root)

@@ -8,11 +8,11 @@ import type { BlobContent } from './content.js'
 import type { DeleteOutcome } from './delete.js'
 import { type Derivation, derivationOf } from './derive.js'
 import type { Dispatch } from './dispatch.js'
-import type { CatalogUsage, Durability, Entry, Owner, TierUsage } from './engine.js'
+import type { Durability, Entry, Owner } from './engine.js'
 import type { EngineCalls } from './engine-calls.js'
 import { type Algorithm, type BlobKey, parseKey } from './key.js'
 import { Lifecycle } from './lifecycle.js'
-import { KEY_BATCH, PAGE_SIZE } from './limits.js'
+import { type BlobStat, Looking, type StoreUsage } from './looking.js'
 import type { MaintainOptions, MaintenanceReport } from './maintain.js'
 import type { Pin } from './pin.js'
 import { Pins } from './pins.js'
@@ -20,7 +20,6 @@ import type { Pool, PoolSettings } from './pool.js'
 import { Publisher } from './publish.js'
 import type { PutOptions, PutReceipt } from './put-options.js'
 import { Putting } from './putting.js'
-import { assertLength } from './reading.js'
 import {
   type GetOptions,
   getOptionsOf,
@@ -31,7 +30,7 @@ import {
   sweepOptionsOf,
   verifyOptionsOf
 } from './store-options.js'
-import { StoredBlob } from './stored-blob.js'
+import type { StoredBlob } from './stored-blob.js'
 import type { LivenessSource, Protection } from './sweep/liveness.js'
 import type { SweepOptions, SweepReport } from './sweep/report.js'
 import type { VerifyOptions, VerifyReport } from './verify.js'
@@ -43,22 +42,6 @@ interface StoreParts {
   readonly pool: Pool
   readonly dispatch: Dispatch
   readonly calls: readonly EngineCalls[]
-}
-
-/** What is known of a blob without reading it. */
-export interface BlobStat {
-  readonly key: BlobKey
-  readonly length: number
-  readonly algorithm: Algorithm
-  readonly tier: 'kv' | 'large'
-}
-
-export interface StoreUsage extends TierUsage {
-  readonly perTier: Pick<CatalogUsage, 'kv' | 'large'>
-  readonly pins: number
-  readonly window: number
-  readonly stages: number
-  readonly trash: number
 }
 
 /** An open pool. Made by `openStore`; every method rejects with `ERR_BLOB_STORE_CLOSED` after `close`. */
@@ -77,6 +60,7 @@ export class Store {
   readonly #derivation: Derivation
   readonly #lifecycle = new Lifecycle()
   readonly #pins: Pins
+  readonly #looking: Looking
   readonly #putting: Putting
   readonly #collecting: Collecting
 
@@ -95,6 +79,7 @@ export class Store {
     const { pinTtlMs, stageTtlMs } = config
     this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, expires: this.form === 'durable' })
     const shared = { config, pool, pins: this.#pins, derivation: this.#derivation, lifecycle: this.#lifecycle }
+    this.#looking = new Looking(shared)
     this.#collecting = new Collecting({ ...shared, owner })
     this.#putting = new Putting({
       ...shared,
@@ -122,23 +107,9 @@ export class Store {
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
   get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
     return this.#traced('get', async trace => {
-      const { signal, verify } = getOptionsOf(options, this.#config.verify)
-      const parsed = this.#key(key)
-      await this.#pool.ready()
-      const found = await this.#pool.catalog.read(parsed, signal)
-      trace.key = parsed
-      if (found === undefined) return undefined
-      assertLength(found.entry)
-      trace.length = found.entry.length
-      trace.tier = found.entry.place.tier
-      return new StoredBlob({
-        pool: this.#pool,
-        derivation: this.#derivation,
-        found,
-        verify,
-        signal,
-        lifecycle: this.#lifecycle
-      })
+      const how = getOptionsOf(options, this.#config.verify)
+      trace.key = this.#key(key)
+      return this.#looking.get(trace.key, how, trace)
     })
   }
 
@@ -163,19 +134,8 @@ export class Store {
   /** Every blob in order of its key, from after `after`. Complete for all that exist throughout. */
   async *list(options?: ListOptions): AsyncGenerator<{ key: BlobKey; length: number }, void> {
     const { after } = optionsObject('options', options)
-    let cursor = after === undefined ? undefined : this.#key(after)
-    const signal = signalOf(options)
-    for (;;) {
-      signal?.throwIfAborted()
-      const from = cursor
-      const page = await this.#run(async () => {
-        await this.#pool.ready()
-        return this.#pool.catalog.list(from, PAGE_SIZE, signal)
-      })
-      for (const { key, length } of page) yield { key, length }
-      if (page.length < PAGE_SIZE) return
-      cursor = page.at(-1)?.key
-    }
+    const from = after === undefined ? undefined : this.#key(after)
+    for await (const { key, length } of this.#looking.list(from, signalOf(options))) yield { key, length }
   }
 
   /**
@@ -234,11 +194,7 @@ export class Store {
 
   /** How much there is: entries and bytes, in all and by tier. */
   usage(): Promise<StoreUsage> {
-    return this.#run(async () => {
-      await this.#pool.ready()
-      const { kv, large, ...rows } = await this.#pool.catalog.usage()
-      return { entries: kv.entries + large.entries, bytes: kv.bytes + large.bytes, perTier: { kv, large }, ...rows }
-    })
+    return this.#run(() => this.#looking.usage())
   }
 
   /** What protects a key, and what a sweep would do with it now. */
@@ -292,14 +248,8 @@ export class Store {
 
   #find(keys: readonly string[], options: SignalOption | undefined): Promise<(Entry | undefined)[]> {
     return this.#run(async () => {
-      const signal = signalOf(options)
       const parsed = keys.map(key => this.#key(key))
-      await this.#pool.ready()
-      const found: (Entry | undefined)[] = []
-      for (let i = 0; i < parsed.length; i += KEY_BATCH) {
-        found.push(...(await this.#pool.catalog.find(parsed.slice(i, i + KEY_BATCH), signal)))
-      }
-      return found
+      return this.#looking.find(parsed, signalOf(options))
     })
   }
 }

@@ -1,0 +1,90 @@
+/** Everything that only looks: `get`, `stat`, `has`, `list`, `usage`. Creates nothing, protects nothing. */
+import type { OperationTrace } from './channels.js'
+import type { Derivation } from './derive.js'
+import type { CatalogUsage, Entry, TierUsage } from './engine.js'
+import type { Algorithm, BlobKey } from './key.js'
+import type { Lifecycle } from './lifecycle.js'
+import { KEY_BATCH, PAGE_SIZE } from './limits.js'
+import type { Pool } from './pool.js'
+import { assertLength } from './reading.js'
+import { StoredBlob } from './stored-blob.js'
+
+/** What is known of a blob without reading it. */
+export interface BlobStat {
+  readonly key: BlobKey
+  readonly length: number
+  readonly algorithm: Algorithm
+  readonly tier: 'kv' | 'large'
+}
+
+export interface StoreUsage extends TierUsage {
+  readonly perTier: Pick<CatalogUsage, 'kv' | 'large'>
+  readonly pins: number
+  readonly window: number
+  readonly stages: number
+  readonly trash: number
+}
+
+interface LookingParts {
+  readonly pool: Pool
+  readonly derivation: Derivation
+  readonly lifecycle: Lifecycle
+}
+
+interface HowToRead {
+  readonly signal: AbortSignal | undefined
+  readonly verify: boolean
+}
+
+export class Looking {
+  readonly #parts: LookingParts
+
+  constructor(parts: LookingParts) {
+    this.#parts = parts
+  }
+
+  async get(key: BlobKey, { signal, verify }: HowToRead, trace: OperationTrace): Promise<StoredBlob | undefined> {
+    const { pool, derivation, lifecycle } = this.#parts
+    await pool.ready()
+    const found = await pool.catalog.read(key, signal)
+    if (found === undefined) return undefined
+    assertLength(found.entry)
+    trace.length = found.entry.length
+    trace.tier = found.entry.place.tier
+    return new StoredBlob({ pool, derivation, found, verify, signal, lifecycle })
+  }
+
+  /** One entry or `undefined` for each key, in their order. */
+  async find(keys: readonly BlobKey[], signal: AbortSignal | undefined): Promise<(Entry | undefined)[]> {
+    const { pool } = this.#parts
+    await pool.ready()
+    const found: (Entry | undefined)[] = []
+    for (let i = 0; i < keys.length; i += KEY_BATCH) {
+      found.push(...(await pool.catalog.find(keys.slice(i, i + KEY_BATCH), signal)))
+    }
+    return found
+  }
+
+  /** Page after page; between two of them nothing is held, so a slow consumer is in nobody's way. */
+  async *list(after: BlobKey | undefined, signal: AbortSignal | undefined): AsyncGenerator<Entry, void> {
+    const { pool, lifecycle } = this.#parts
+    for (let cursor = after; ; ) {
+      signal?.throwIfAborted()
+      const from = cursor
+      const page = await lifecycle.run(async () => {
+        await pool.ready()
+        return pool.catalog.list(from, PAGE_SIZE, signal)
+      })
+      yield* page
+      if (page.length < PAGE_SIZE) return
+      cursor = page.at(-1)?.key
+    }
+  }
+
+  async usage(): Promise<StoreUsage> {
+    const { pool } = this.#parts
+    await pool.ready()
+    const { kv, large, ...rows } = await pool.catalog.usage()
+    return { entries: kv.entries + large.entries, bytes: kv.bytes + large.bytes, perTier: { kv, large }, ...rows }
+  }
+}
