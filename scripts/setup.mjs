@@ -82,7 +82,7 @@ function reasonOf(output) {
   if (/OUTDATED_LOCKFILE/i.test(output)) {
     return 'pnpm-lock.yaml does not fit the package.json files; run `npm run pnpm -- install` and commit the lockfile.'
   }
-  if (/ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|dns error|error sending request|OFFLINE|resolution/i.test(output)) {
+  if (/ENOTFOUND|ECONNREFUSED|EAI_AGAIN|ETIMEDOUT|dns error|error sending request|OFFLINE/i.test(output)) {
     return 'packages are missing and the npm registry cannot be reached; the first run needs it.'
   }
   return 'pnpm install failed; its last lines above say why.'
@@ -92,7 +92,7 @@ async function installPackages() {
   const print = fingerprint()
   if (isInstalled(print)) return
   process.stdout.write('setup: installing packages (the first time compiles better-sqlite3, about 90 seconds)\n')
-  const flags = ['--frozen-lockfile', '--prefer-offline', '--reporter=append-only', '--fetch-retries=1']
+  const flags = ['--frozen-lockfile', '--prefer-offline', '--reporter=append-only']
   const { code, output } = await pnpm(['install', ...flags], { env: { CI: 'true' }, quiet: true })
   if (code !== 0) stop(reasonOf(output), output.slice(-4000))
   writeFileSync(stamp, print)

@@ -108,8 +108,9 @@ export class Store {
   get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
     return this.#traced('get', async trace => {
       const how = getOptionsOf(options, this.#config.verify)
-      trace.key = this.#key(key)
-      return this.#looking.get(trace.key, how, trace)
+      const parsed = this.#key(key)
+      trace.key = parsed
+      return this.#looking.get(parsed, how, trace)
     })
   }
 
