@@ -7,7 +7,7 @@
  *
  * A large body lives through `staged -> published -> trashed -> dropped` or `staged -> trashed -> dropped`, and every
  * step is one catalog transaction. What stops anywhere leaves a stage that expires or trash that is dropped later,
- * never an entry without bytes, never bytes taken from under an entry (ADR-010 has the argument, pair by pair).
+ * never an entry without bytes, never bytes taken from under an entry (docs/spec/safety-argument.md goes through it pair by pair).
  *
  * For every method the comment says what the engine MUST do, each sentence under a clause id that conformance rows
  * cite, and what core GUARANTEES. In general:

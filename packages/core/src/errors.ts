@@ -121,10 +121,13 @@ export class KeyMismatchError extends BlobError {
   }
 }
 
-/** Stored bytes that are not what the key says, or fewer than the record says. Putting the content again repairs it. */
+/** Stored bytes that are not what the key says, or fewer than the record says. `put(content, { verify: true })` repairs them. */
 export class CorruptBlobError extends BlobError {
   constructor(key: BlobKey, found: string, cause?: unknown) {
-    super('ERR_BLOB_CORRUPT', `${key} is damaged: ${found}; put the content again to repair it`, { key, cause })
+    super('ERR_BLOB_CORRUPT', `${key} is damaged: ${found}; put the content again with { verify: true } to repair it`, {
+      key,
+      cause
+    })
   }
 }
 

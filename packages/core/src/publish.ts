@@ -2,12 +2,15 @@
  * Publishing: one catalog transaction in which the entry appears or is found, is pinned, and any sweep that was about to
  * take it is told off. An entry that is found is looked at before it is trusted, and healed if it is evidently broken.
  */
+
+import type { Derivation } from './derive.js'
 import type { Entry, Locator, Place, PublishedBytes, PublishOutcome } from './engine.js'
-import { EngineError, PutError } from './errors.js'
+import { CorruptBlobError, EngineError, PutError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { PinState } from './pin.js'
 import type { Pins, Reservation } from './pins.js'
 import type { Pool } from './pool.js'
+import { deriveAgain } from './reading.js'
 
 /** Healing loses against others who heal the same entry; each loss means that one of them succeeded. */
 const HEAL_ATTEMPTS = 8
@@ -23,15 +26,25 @@ interface Content {
   readonly length: number
   readonly bytes: PublishedBytes
   readonly pin: boolean
+  /** Whether an entry that is found is read back before it is trusted. */
+  readonly verify: boolean
+}
+
+interface PublisherParts {
+  readonly pool: Pool
+  readonly pins: Pins
+  readonly derivation: Derivation
 }
 
 export class Publisher {
   readonly #pool: Pool
   readonly #pins: Pins
+  readonly #derivation: Derivation
 
-  constructor(pool: Pool, pins: Pins) {
+  constructor({ pool, pins, derivation }: PublisherParts) {
     this.#pool = pool
     this.#pins = pins
+    this.#derivation = derivation
   }
 
   /**
@@ -44,7 +57,7 @@ export class Publisher {
     for (let attempt = 0; attempt < HEAL_ATTEMPTS; attempt++) {
       const published = await this.#attempt(content, healing)
       if (published?.outcome !== 'existed') return published
-      healing = await this.#brokenPlace(published.entry, content.length).catch(error => {
+      healing = await this.#brokenPlace(published.entry, content).catch(error => {
         published.pin?.release()
         throw error
       })
@@ -104,12 +117,24 @@ export class Publisher {
     }
   }
 
-  /** Where the entry's bytes lie, if a look without reading them shows that they cannot be right. */
-  async #brokenPlace(entry: Entry, length: number): Promise<Place | undefined> {
+  /** Where the entry's bytes lie, if they cannot be right: by a look at their length, or by reading them where that is asked. */
+  async #brokenPlace(entry: Entry, { length, verify }: Content): Promise<Place | undefined> {
     const { place } = entry
     if (entry.length !== length) return place
     const held = place.tier === 'kv' ? place.length : await this.#heldLength(place.locator, entry.key)
-    return held === length ? undefined : place
+    if (held !== length) return place
+    return verify && (await this.#isDamaged(entry)) ? place : undefined
+  }
+
+  /** Reads the entry to its end; an entry that moves meanwhile is read where it lies then. */
+  async #isDamaged({ key }: Entry): Promise<boolean> {
+    try {
+      await deriveAgain({ pool: this.#pool, derivation: this.#derivation, key })
+      return false
+    } catch (error) {
+      if (error instanceof CorruptBlobError) return true
+      throw error
+    }
   }
 
   /** A body store that finds something else in the body's place has no body there. */

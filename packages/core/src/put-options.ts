@@ -16,6 +16,11 @@ export interface PutOptions {
   readonly onProgress?: (progress: { readonly bytes: number }) => void
   /** Whether the receipt pins the key until its release. Default true. */
   readonly pin?: boolean
+  /**
+   * Whether an entry that is there already is read back before it is trusted, and replaced if it is damaged. Default false: a
+   * missing body, or one of the wrong length, is noticed and repaired in any case.
+   */
+  readonly verify?: boolean
 }
 
 /** What a put leaves in the caller's hand. */
@@ -39,6 +44,7 @@ export interface PutRequest {
   readonly signal: AbortSignal | undefined
   readonly onProgress: PutOptions['onProgress']
   readonly pin: boolean
+  readonly verify: boolean
 }
 
 interface PutDefaults {
@@ -60,7 +66,8 @@ export function putRequestOf(given: PutOptions | undefined, defaults: PutDefault
     ),
     signal,
     onProgress: optionalFunction('options.onProgress', options.onProgress),
-    pin: optionalBoolean('options.pin', options.pin, true)
+    pin: optionalBoolean('options.pin', options.pin, true),
+    verify: optionalBoolean('options.verify', options.verify, false)
   }
   signal?.throwIfAborted()
   return request

@@ -86,13 +86,19 @@ export class PutSession {
   }
 
   async #commitSpilled(spill: Spill): Promise<Stored> {
-    const { expect, pin, signal } = this.#request
+    const { expect, pin, verify, signal } = this.#request
     const key = await spill.finish()
     assertExpected(expect, key)
     signal?.throwIfAborted()
     const locator = await spill.seal(key)
     const bytes = { kind: 'staged', stage: spill.stage, locator } as const
-    const published = (await this.#parts.publisher.publish({ key, length: this.#length, bytes, pin })) as Published
+    const published = (await this.#parts.publisher.publish({
+      key,
+      length: this.#length,
+      bytes,
+      pin,
+      verify
+    })) as Published
     if (published.outcome === 'existed') await spill.discard()
     else spill.published()
     this.#spill = undefined
@@ -131,7 +137,13 @@ export async function storeInline(parts: PutParts, request: PutRequest, body: Bu
   const key = parts.derivation.key(body)
   assertExpected(request.expect, key)
   request.signal?.throwIfAborted()
-  const content = { key, length: body.length, bytes: { kind: 'inline', body }, pin: request.pin } as const
+  const content = {
+    key,
+    length: body.length,
+    bytes: { kind: 'inline', body },
+    pin: request.pin,
+    verify: request.verify
+  } as const
   const published = (await parts.publisher.publish(content)) as Published
   return { ...published, key, length: body.length }
 }

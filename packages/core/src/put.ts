@@ -51,7 +51,13 @@ async function putKnown(parts: PutParts, request: PutRequest, { bytes, length }:
   }
   const key = hasher.key()
   assertExpected(request.expect, key)
-  const published = await parts.publisher.publish({ key, length, bytes: { kind: 'none' }, pin: request.pin })
+  const published = await parts.publisher.publish({
+    key,
+    length,
+    bytes: { kind: 'none' },
+    pin: request.pin,
+    verify: request.verify
+  })
   if (published === undefined) return undefined
   try {
     request.onProgress?.({ bytes: length })

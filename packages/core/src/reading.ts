@@ -9,6 +9,7 @@ import type { CheckedReader } from './checked-bodies.js'
 import type { Derivation, Hasher } from './derive.js'
 import type { Entry, Place } from './engine.js'
 import { BlobRemovedError, CorruptBlobError, EngineError } from './errors.js'
+import type { BlobKey } from './key.js'
 import { WINDOW_LENGTH } from './limits.js'
 import type { Pool } from './pool.js'
 import type { Range } from './range.js'
@@ -132,6 +133,27 @@ export class Reading {
   #short(held: number): CorruptBlobError {
     const { key, length } = this.#found.entry
     return new CorruptBlobError(key, `its record claims ${length} bytes, the medium holds ${held}`)
+  }
+}
+
+interface DeriveParts {
+  readonly pool: Pool
+  readonly derivation: Derivation
+  readonly key: BlobKey
+  /** Asked after each chunk; throws to stop. */
+  readonly assertGoing?: () => void
+}
+
+/** Reads an entry to its end, verified; one that is gone has nothing to verify. @throws CorruptBlobError and what reading throws. */
+export async function deriveAgain({ pool, derivation, key, assertGoing }: DeriveParts): Promise<void> {
+  const found = await pool.catalog.read(key)
+  if (found === undefined) return
+  const range = { start: 0, end: found.entry.length }
+  const reading = new Reading({ pool, derivation, found, range, verify: true })
+  try {
+    while ((await reading.next()) !== undefined) assertGoing?.()
+  } finally {
+    await reading.close()
   }
 }
 

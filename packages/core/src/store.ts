@@ -85,7 +85,7 @@ export class Store {
       ...shared,
       dispatch,
       stageTtlMs,
-      publisher: new Publisher(pool, this.#pins),
+      publisher: new Publisher(shared),
       onPut: () => this.#collecting.scheduleMaintenance(() => this.maintain())
     })
   }

@@ -13,7 +13,7 @@ import { PAGE_SIZE } from './limits.js'
 import { type Orphan, orphansOf } from './orphans.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
-import { Reading } from './reading.js'
+import { deriveAgain } from './reading.js'
 import type { LivenessView } from './sweep/liveness.js'
 
 export interface VerifyOptions {
@@ -95,7 +95,8 @@ async function verifyEntry(
   entry: Entry
 ): Promise<void> {
   try {
-    await derive(parts, options, entry.key)
+    const { pool, derivation } = parts
+    await deriveAgain({ pool, derivation, key: entry.key, assertGoing: () => assertGoing(parts, options) })
   } catch (error) {
     if (error instanceof BlobRemovedError) return
     if (!isDamage(error)) throw error
@@ -110,20 +111,6 @@ function isDamage(error: unknown): error is CorruptBlobError | EngineError {
     error instanceof CorruptBlobError ||
     (error instanceof EngineError && error.kind === 'corrupt' && error.cause !== undefined)
   )
-}
-
-/** Reads an entry to its end; the reading itself verifies. */
-async function derive(parts: VerifyParts, options: VerifyOptions, key: BlobKey): Promise<void> {
-  const { pool, derivation } = parts
-  const found = await pool.catalog.read(key)
-  if (found === undefined) return
-  const range = { start: 0, end: found.entry.length }
-  const reading = new Reading({ pool, derivation, found, range, verify: true })
-  try {
-    while ((await reading.next()) !== undefined) assertGoing(parts, options)
-  } finally {
-    await reading.close()
-  }
 }
 
 /** Whether the body is not there at all, as opposed to being wrong. */
