@@ -2,6 +2,7 @@
  * The only caller of catalogs: every call with its deadline, every answer held against the contract before it is used.
  */
 import type {
+  Call,
   CandidatePage,
   Catalog,
   CatalogUsage,
@@ -23,6 +24,7 @@ import type {
   Removal,
   RemoveOutcome,
   RenewRequest,
+  SqlSource,
   StageId,
   StageIntent,
   Trashed
@@ -148,6 +150,26 @@ export class CheckedCatalog {
   /** Ends a lease. A lease that cannot be given back is lost with its process; the sweep it served is over either way. */
   async releaseLease(lease: Lease): Promise<void> {
     await this.#calls.run('lease.release', READ, () => lease.release()).catch(lostWithItsProcess)
+  }
+
+  /** Whether the catalog can judge tables of the application. */
+  get hasSqlLiveness(): boolean {
+    return this.#catalog.sqlLiveness !== undefined
+  }
+
+  registerTable(source: SqlSource): Promise<void> {
+    return this.#calls.run('sqlLiveness.register', READ, async call =>
+      this.#catalog.sqlLiveness?.register(source, call)
+    )
+  }
+
+  unregisterTable(source: SqlSource): void {
+    this.#catalog.sqlLiveness?.unregister(source)
+  }
+
+  liveByTables(key: BlobKey): Promise<readonly string[]> {
+    const look = async (call: Call) => (await this.#catalog.sqlLiveness?.liveBy(key, call)) ?? []
+    return this.#calls.run('sqlLiveness.liveBy', { ...READ, key }, look)
   }
 
   async candidates(

@@ -3,14 +3,21 @@ import type { StoreConfig } from './config.js'
 import { type DeleteOutcome, type Deletion, deleteKeys } from './delete.js'
 import type { Derivation } from './derive.js'
 import type { Owner } from './engine.js'
-import { GcRefusedError } from './errors.js'
+import { GcRefusedError, InvalidArgumentError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import { KEY_BATCH } from './limits.js'
 import { type MaintainOptions, Maintenance, type MaintenanceReport } from './maintain.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
-import { assertSource, type LivenessSource, LivenessView, type Protection } from './sweep/liveness.js'
+import {
+  assertSource,
+  assertTable,
+  type LivenessSource,
+  LivenessView,
+  type Protection,
+  type TableSource
+} from './sweep/liveness.js'
 import type { SweepOptions, SweepReport } from './sweep/report.js'
 import { sweep } from './sweep/sweep.js'
 import { type VerifyOptions, type VerifyReport, verify } from './verify.js'
@@ -29,11 +36,25 @@ export class Collecting {
   readonly #parts: CollectingParts
   readonly #maintenance: Maintenance
   readonly #sources = new Map<Protection, LivenessSource>()
+  readonly #tables = new Map<Protection, TableSource>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(parts: CollectingParts) {
     this.#parts = parts
     this.#maintenance = new Maintenance(parts.pool)
+  }
+
+  /** A table is looked at first, so that a misspelt name is noticed now and not by a sweep. */
+  async protectTable(source: TableSource): Promise<Protection> {
+    assertTable(source)
+    const { catalog } = this.#parts.pool
+    if (!catalog.hasSqlLiveness)
+      throw new InvalidArgumentError('source', `no table: ${catalog.name} cannot judge tables`)
+    const { table, column } = source
+    await catalog.registerTable({ table, column })
+    const protection = { name: `${table}.${column}`, remove: () => this.#unprotectTable(protection) }
+    this.#tables.set(protection, { table, column })
+    return protection
   }
 
   protect(source: LivenessSource): Protection {
@@ -93,6 +114,17 @@ export class Collecting {
     clearTimeout(this.#timer)
   }
 
+  /** The last registration of a table takes it out of the catalog's judgement. */
+  #unprotectTable(protection: Protection): void {
+    const source = this.#tables.get(protection)
+    if (source === undefined) return
+    this.#tables.delete(protection)
+    const isLeft = [...this.#tables.values()].some(
+      ({ table, column }) => table === source.table && column === source.column
+    )
+    if (!isLeft) this.#parts.pool.catalog.unregisterTable(source)
+  }
+
   get #closing(): AbortSignal {
     return this.#parts.lifecycle.closing
   }
@@ -107,7 +139,7 @@ export class Collecting {
 
   /** The sources as they are now; undefined if there are none. */
   #view(signal?: AbortSignal): LivenessView | undefined {
-    if (this.#sources.size === 0) return undefined
+    if (this.#sources.size + this.#tables.size === 0) return undefined
     return new LivenessView(this.#sources.values(), this.#parts.config.algorithm, [signal, this.#closing])
   }
 }

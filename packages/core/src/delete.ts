@@ -61,7 +61,10 @@ export async function deleteKeys(parts: DeleteParts, targets: readonly Target[])
     pool.trashDelayMs
   )
   if (interrupted) throw cause
-  for (const [i, { key }] of marked.entries()) outcomes.set(key, outcomeOf(removed[i] as RemoveOutcome, key, live))
+  for (const [i, { key }] of marked.entries()) {
+    const outcome = outcomeOf(removed[i] as RemoveOutcome, key, live)
+    outcomes.set(key, outcome === 'pinned' && (await isLiveByTable(pool, key)) ? 'live' : outcome)
+  }
   await dropAtOnce(pool, removed)
   return cause === undefined ? { outcomes } : { outcomes, cause }
 }
@@ -94,6 +97,11 @@ function outcomeOf(removed: RemoveOutcome, key: BlobKey, live: ReadonlySet<BlobK
   if (removed.outcome === 'deleted' || removed.outcome === 'absent') return removed.outcome
   if (live === undefined) return 'source-failed'
   return live.has(key) ? 'live' : 'pinned'
+}
+
+/** A catalog that judges tables itself refuses without saying why; this is for the message, the decision is made. */
+async function isLiveByTable(pool: Pool, key: BlobKey): Promise<boolean> {
+  return pool.catalog.hasSqlLiveness && (await pool.catalog.liveByTables(key)).length > 0
 }
 
 /** Where bodies need not wait they are gone when the delete resolves. */

@@ -16,6 +16,7 @@ export const ADVICE: Record<ErrorCode, string> = {
   corrupt: 'the medium contradicts itself; run verify, or restore it from a backup',
   gone: 'the bytes are not there; run verify',
   foreign: 'the medium holds something that is not a pool; choose another place',
+  liveness: 'a table that judges liveness cannot be trusted to say what it holds; see the cause',
   newer: 'the pool was made by a later version of this library; upgrade to write to it',
   'outcome-unknown': 'no answer within the deadline; the call may or may not have taken effect, trying again is safe',
   unknown: 'see the cause'

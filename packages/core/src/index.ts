@@ -33,7 +33,13 @@ export type { PutOptions, PutReceipt } from './put-options.js'
 export type { Store } from './store.js'
 export type { GetOptions, ListOptions, SignalOption } from './store-options.js'
 export type { StoredBlob } from './stored-blob.js'
-export type { AnsweringSource, EnumeratingSource, LivenessSource, Protection } from './sweep/liveness.js'
+export type {
+  AnsweringSource,
+  EnumeratingSource,
+  LivenessSource,
+  Protection,
+  TableSource
+} from './sweep/liveness.js'
 export type { SweepAbort, SweepOptions, SweepProgress, SweepReport } from './sweep/report.js'
 export type { VerifyOptions, VerifyReport } from './verify.js'
 export type { Why } from './why.js'

@@ -31,7 +31,7 @@ import {
   verifyOptionsOf
 } from './store-options.js'
 import type { StoredBlob } from './stored-blob.js'
-import type { LivenessSource, Protection } from './sweep/liveness.js'
+import { isTable, type LivenessSource, type Protection, type TableSource } from './sweep/liveness.js'
 import type { SweepOptions, SweepReport } from './sweep/report.js'
 import type { VerifyOptions, VerifyReport } from './verify.js'
 import type { Why } from './why.js'
@@ -172,8 +172,14 @@ export class Store {
     return this.#pins.list()
   }
 
-  /** Registers a source that says which keys are still referenced, until it is removed. */
-  protect(source: LivenessSource): Protection {
+  /**
+   * Registers a source that says which keys are still referenced, until it is removed. A table is looked at first: then the
+   * answer is a promise, which rejects if the table cannot be trusted to say what it holds.
+   */
+  protect(source: LivenessSource): Protection
+  protect(source: TableSource): Promise<Protection>
+  protect(source: LivenessSource | TableSource): Protection | Promise<Protection> {
+    if (isTable(source)) return this.#run(() => this.#collecting.protectTable(source))
     this.#lifecycle.assertOpen()
     return this.#collecting.protect(source)
   }

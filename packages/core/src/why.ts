@@ -39,7 +39,7 @@ interface WhyParts {
 export async function why({ pool, owner, view }: WhyParts, key: BlobKey): Promise<Why> {
   await pool.ready()
   const { entry, pins, window } = await pool.catalog.explain(key)
-  const liveBy = entry === undefined ? [] : ((await view?.namesFor(key)) ?? [])
+  const liveBy = entry === undefined || view === undefined ? [] : await liveByOf(pool, view, key)
   const found = {
     key,
     entry: entry && { length: entry.length, tier: entry.place.tier },
@@ -49,6 +49,10 @@ export async function why({ pool, owner, view }: WhyParts, key: BlobKey): Promis
   }
   const verdict = verdictOf(found, view !== undefined, pool.catalog.form)
   return { ...found, verdict, reason: REASONS[verdict] }
+}
+
+async function liveByOf(pool: Pool, view: LivenessView, key: BlobKey): Promise<string[]> {
+  return [...(await view.namesFor(key)), ...(await pool.catalog.liveByTables(key))]
 }
 
 function verdictOf(

@@ -54,9 +54,15 @@ export interface SqlSource {
   readonly column: string
 }
 export interface SqlLiveness {
+  /**
+   * ENG-SQL-1 MUST refuse with a `liveness` error a table or column that is not there, or whose rows may be hidden from us. From then on the
+   *           table is judged inside `candidates` and `remove`, which throw `liveness` and change nothing if it is gone or changed.
+   * ENG-SQL-2 Registering twice is idempotent.
+   */
   register(source: SqlSource, call: Call): Promise<void>
   unregister(source: SqlSource): void
-  isLive(keys: readonly BlobKey[], call: Call): Promise<readonly boolean[]>
+  /** Which registered tables reference the key, as `table.column`. */
+  liveBy(key: BlobKey, call: Call): Promise<readonly string[]>
 }
 
 /** The transactional authority on what exists. */

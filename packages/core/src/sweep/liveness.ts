@@ -27,6 +27,14 @@ export interface AnsweringSource extends NamedSource {
   isLive(keys: readonly BlobKey[], signal: AbortSignal): Keys | Promise<Keys>
 }
 
+/** A table of the application in the catalog's own database: the server judges it, its rows never come here. */
+export interface TableSource {
+  /** Quoted as it is; `schema.table` for one outside the search path. */
+  readonly table: string
+  /** `text` in the written form of keys, or `bytea` of their 32 raw bytes. */
+  readonly column: string
+}
+
 export type LivenessSource = EnumeratingSource | AnsweringSource
 
 /** A source in force until it is removed. */
@@ -48,6 +56,18 @@ export function assertSource(source: LivenessSource): void {
   if (timeoutMs !== undefined && !(Number.isSafeInteger(timeoutMs) && timeoutMs > 0 && timeoutMs < 2 ** 31)) {
     throw new InvalidArgumentError('source.timeoutMs', 'a positive whole number of milliseconds')
   }
+}
+
+export function isTable(source: LivenessSource | TableSource): source is TableSource {
+  return typeof source === 'object' && source !== null && 'table' in source
+}
+
+/** @throws InvalidArgumentError for names that are none. */
+export function assertTable({ table, column }: TableSource): void {
+  const isName = (value: unknown) =>
+    typeof value === 'string' && value !== '' && value.length <= 255 && !value.includes('\0')
+  if (!isName(table)) throw new InvalidArgumentError('source.table', 'the name of a table')
+  if (!isName(column)) throw new InvalidArgumentError('source.column', 'the name of a column')
 }
 
 /** What the sources said when they were asked, and go on saying for those that answer in batches. */

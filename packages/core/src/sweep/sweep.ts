@@ -8,6 +8,7 @@
  * protects every key that was pinned when it began or was touched since. Both read their sources after the lease.
  */
 import { dropTrash, nothingDropped } from '../drop.js'
+import type { Lease } from '../engine.js'
 import { EngineError } from '../errors.js'
 import type { Pins } from '../pins.js'
 import type { Pool } from '../pool.js'
@@ -66,10 +67,16 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
       await step(run)
     }
   } catch (error) {
-    throw lease.lost.aborted && error instanceof EngineError ? new SweepStop('LeaseLost', error) : error
+    throw error instanceof EngineError ? protocolStopOf(error, lease) : error
   } finally {
     await pool.catalog.releaseLease(lease)
   }
+}
+
+/** Failures of the medium that the protocol foresees. A table that cannot be trusted is a source that failed. */
+function protocolStopOf(error: EngineError, lease: Lease): Error {
+  if (lease.lost.aborted) return new SweepStop('LeaseLost', error)
+  return error.kind === 'liveness' ? new SweepStop('ProtectFailed', error) : error
 }
 
 function stepsOf({ options, pool }: SweepRun): readonly Step[] {
