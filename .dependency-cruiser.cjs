@@ -7,14 +7,14 @@ module.exports = {
       comment: 'Core must not know any engine, or a third party could never write one that is its equal.',
       severity: 'error',
       from: { path: '^packages/core/src/' },
-      to: { path: '^packages/(engine-[^/]+|cli|columns)/|^conformance/' }
+      to: { path: '^packages/(engine-[^/]+|postgres-[^/]+|cli|columns|testkit)/|^conformance/' }
     },
     {
       name: 'engines-import-only-the-contract',
       comment:
         "An engine sees core's engine contract and nothing else of it: what it needs beyond belongs in the contract.",
       severity: 'error',
-      from: { path: '^packages/engine-[^/]+/src/' },
+      from: { path: '^packages/(engine|postgres)-[^/]+/src/' },
       to: { path: '^packages/core/src/', pathNot: '^packages/core/src/engine\\.ts$' }
     },
     {
@@ -25,12 +25,40 @@ module.exports = {
       to: { path: '^packages/engine-', pathNot: '^packages/$1/' }
     },
     {
+      name: 'postgres-session-knows-no-catalog',
+      comment: 'The guard around the driver serves whoever needs a session; it must not know what is kept over it.',
+      severity: 'error',
+      from: { path: '^packages/postgres-session/src/' },
+      to: { path: '^packages/(?!postgres-session/|core/)' }
+    },
+    {
+      name: 'postgres-catalog-knows-no-engine',
+      comment: 'The SQL catalog is written once for both PostgreSQL engines, so it may lean on neither.',
+      severity: 'error',
+      from: { path: '^packages/postgres-catalog/src/' },
+      to: { path: '^packages/(?!postgres-catalog/|postgres-session/|core/)' }
+    },
+    {
+      name: 'only-sessions-import-the-driver',
+      comment: 'The driver loses statements and processes with a dying connection; one guard stands before it, for all.',
+      severity: 'error',
+      from: { path: '/src/', pathNot: '^packages/(postgres-session|testkit|columns)/' },
+      to: { path: 'node_modules/postgres/' }
+    },
+    {
+      name: 'testkit-imports-nothing-of-ours',
+      comment: 'What finds a server for the tests must not break with what they test.',
+      severity: 'error',
+      from: { path: '^packages/testkit/' },
+      to: { path: '^(packages/(?!testkit/)|conformance/)' }
+    },
+    {
       name: 'engines-import-no-suite',
       comment:
         'The suite judges the engines; shipped engine code that imports it would bring a test suite to its users.',
       severity: 'error',
-      from: { path: '^packages/(engine-[^/]+|core|cli)/src/' },
-      to: { path: '^conformance/|^packages/columns/' }
+      from: { path: '^packages/(engine-[^/]+|postgres-[^/]+|core|cli)/src/' },
+      to: { path: '^conformance/|^packages/(columns|testkit)/' }
     },
     {
       name: 'conformance-imports-only-core',

@@ -21,8 +21,14 @@ const selections: Record<string, { include?: string[]; exclude?: string[] }> = {
   properties: { include: [properties] }
 }
 
-/** The vitest configuration of one package; `name` is its folder and the label in reports. */
-export function suite(name: string) {
+// Joins the PostgreSQL server of this run, or starts it, and lets go of it when the run ends.
+const postgresSetup = fileURLToPath(new URL('packages/testkit/src/vitest.ts', root))
+
+/**
+ * The vitest configuration of one package; `name` is its folder and the label in reports. With `postgres` its tests find
+ * the server of the run.
+ */
+export function suite(name: string, needs: { readonly postgres?: boolean } = {}) {
   return defineConfig({
     resolve: { alias },
     test: {
@@ -31,6 +37,7 @@ export function suite(name: string) {
       passWithNoTests: true,
       testTimeout: 30_000,
       hookTimeout: 30_000,
+      ...(needs.postgres ? { globalSetup: [postgresSetup] } : {}),
       reporters: ['default', ['json', { outputFile: `test-results/${part ?? 'all'}.json` }]],
       ...(part === undefined ? {} : selections[part])
     }

@@ -1,0 +1,54 @@
+/** Opens a database: looks at it, makes nothing. */
+import { createRequire } from 'node:module'
+import { type Durability, type Engine, EngineFault, type OpenContext } from '@alkblobs/core/engine'
+import { Sessions } from '@alkblobs/postgres-session'
+import { openBodies } from './bodies/index.js'
+import { classify } from './classify.js'
+import type { CheckedConfig } from './config.js'
+import { checkGrants } from './grants.js'
+import type { Medium } from './medium.js'
+import { tablesOf } from './schema.js'
+
+// The manifest lies one folder above this file, in the sources as in the package.
+const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
+
+export async function openDatabase(config: CheckedConfig, context: OpenContext): Promise<Engine> {
+  const { connectTimeoutMs, lockTimeoutMs, algorithm } = context
+  const timeouts = { connectTimeoutMs, lockTimeoutMs }
+  const sessions = new Sessions(config.connection, timeouts)
+  const holderSessions = new Sessions({ ...config.connection, poolMax: 2 }, timeouts)
+  try {
+    const durability = await inspect(sessions, config.schema, connectTimeoutMs)
+    const medium: Medium = {
+      sessions,
+      holderSessions,
+      schema: config.schema,
+      tables: tablesOf(config.schema),
+      algorithm,
+      stageIdleTimeoutMs: config.stageIdleTimeoutMs,
+      poolId: undefined,
+      claim: undefined,
+      holder: undefined
+    }
+    const close = async () => {
+      // The lock ends with its session, which is ended below whatever its release says.
+      await medium.holder?.release().catch(() => undefined)
+      await Promise.all([sessions.close(), holderSessions.close()])
+    }
+    return { name: 'pglo', version, durability, bodies: openBodies(medium), classify, close }
+  } catch (error) {
+    await sessions.close()
+    throw error instanceof EngineFault
+      ? error
+      : new EngineFault(classify(error), 'the database cannot be opened for large objects', error)
+  }
+}
+
+/** ENG-OPEN-2, the rights, and what the server promises for what it has committed. */
+function inspect(sessions: Sessions, schema: string, timeoutMs: number): Promise<Durability> {
+  return sessions.use({ deadlineMs: performance.now() + timeoutMs }, async session => {
+    await checkGrants(session, schema)
+    const [row] = await session.rows<[string]>(`SELECT current_setting('fsync')`)
+    return row?.[0] === 'on' ? 'disk' : 'os'
+  })
+}

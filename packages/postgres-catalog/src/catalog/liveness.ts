@@ -1,0 +1,203 @@
+/**
+ * Tables of the application that name live keys, judged by the server where entries are judged. They are never read into
+ * this process, created, altered or owned.
+ *
+ *   name      `table` or `schema.table` (without a schema: `public`), each as it is written in the catalogs of the server, or in
+ *             double quotes where a name contains a dot
+ *   column    `text` or `varchar` in the written form of keys, or `bytea` of 32 bytes; NULL says nothing
+ *   refused   what hides rows from us (row security that our role does not bypass, temporary and foreign tables, views), and
+ *             any value that is no key of this pool: a typo there is a deleted blob here
+ *
+ * A table is resolved to its oid when it is registered and looked up again in every transaction that judges; under a lease it
+ * is read through for values that are no keys once.
+ */
+import { type BlobKey, type Call, digestOf, EngineFault, type SqlLiveness, type SqlSource } from '@alkblobs/core/engine'
+import { quoteIdentifier } from '@alkblobs/postgres-session'
+import type { Connection } from '../connection.js'
+import type { Pool } from '../pool.js'
+import { sqlStateOf } from '../waiting.js'
+
+const LOOK = `
+  WITH RECURSIVE part AS (
+    SELECT c.oid, c.relkind FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+    WHERE n.nspname = $1 AND c.relname = $2
+    UNION
+    SELECT c.oid, c.relkind FROM pg_catalog.pg_class c JOIN pg_catalog.pg_inherits i ON i.inhrelid = c.oid
+    JOIN part p ON p.oid = i.inhparent
+  )
+  SELECT c.oid::text, c.relkind::text, c.relpersistence::text,
+         EXISTS (SELECT 1 FROM part p WHERE p.relkind = 'f'), pg_catalog.row_security_active(c.oid),
+         a.attnum, pg_catalog.format_type(a.atttypid, NULL), pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT'),
+         EXISTS (SELECT 1 FROM pg_catalog.pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indkey[0] = a.attnum)
+  FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+  LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND a.attnum > 0 AND NOT a.attisdropped
+  WHERE n.nspname = $1 AND c.relname = $2`
+
+type Look = [
+  oid: string,
+  kind: string,
+  persistence: string,
+  hasForeignPart: boolean,
+  isFiltered: boolean,
+  attnum: number | null,
+  type: string | null,
+  mayRead: boolean | null,
+  hasIndex: boolean
+]
+
+/** A registered table as it was found. */
+interface Table {
+  readonly name: string
+  readonly schema: string
+  readonly table: string
+  readonly column: string
+  readonly oid: string
+  readonly attnum: number
+  readonly type: 'text' | 'bytea'
+  readonly hasIndex: boolean
+}
+
+/** SQL conditions, one for each table, that say whether the key named by an SQL expression is referenced. */
+export interface Judgement {
+  readonly conditionsFor: (key: string) => readonly string[]
+}
+
+export class Tables implements SqlLiveness {
+  readonly #pool: Pool
+  readonly #tables = new Map<string, Table>()
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  async register(source: SqlSource, call: Call): Promise<void> {
+    const id = idOf(source)
+    if (this.#tables.has(id)) return
+    const table = await this.#pool.sessions.use(call, async session => {
+      const at = this.#pool.connection(session)
+      const found = await lookUp(at, source)
+      await readThrough(at, found, this.#pool.algorithm)
+      return found
+    })
+    if (!table.hasIndex && !this.#tables.has(id)) {
+      process.emitWarning(`liveness table ${table.name} has no index on the column: every sweep will be slow`, {
+        code: 'ALKBLOBS_LIVENESS_INDEX'
+      })
+    }
+    this.#tables.set(id, table)
+  }
+
+  unregister(source: SqlSource): void {
+    this.#tables.delete(idOf(source))
+  }
+
+  async liveBy(key: BlobKey, call: Call): Promise<readonly string[]> {
+    const tables = [...this.#tables.values()]
+    if (tables.length === 0) return []
+    return this.#pool.sessions.use(call, async session => {
+      const at = this.#pool.connection(session)
+      await this.#confirm(at, tables)
+      const conditions = tables.map(table => conditionOf(table, '$1::bytea', this.#pool.algorithm))
+      const row = await judged(conditions, () => at.row<boolean[]>(`SELECT ${conditions.join(', ')}`, digestOf(key)))
+      return tables.filter((_, i) => row?.[i]).map(({ name }) => name)
+    })
+  }
+
+  /**
+   * The tables as they are to be judged in this transaction. Under a lease, `seen` holds those that were read through.
+   * @throws EngineFault `liveness` for a table that is gone, changed, or holds something that is no key.
+   */
+  async judge(at: Connection, seen?: Set<object>): Promise<Judgement> {
+    const tables = [...this.#tables.values()]
+    await this.#confirm(at, tables)
+    for (const table of tables) {
+      if (seen === undefined || seen.has(table)) continue
+      await readThrough(at, table, this.#pool.algorithm)
+      seen.add(table)
+    }
+    return { conditionsFor: key => tables.map(table => conditionOf(table, key, this.#pool.algorithm)) }
+  }
+
+  async #confirm(at: Connection, tables: readonly Table[]): Promise<void> {
+    for (const table of tables) {
+      const now = await lookUp(at, { table: written(table), column: table.column })
+      if (now.oid !== table.oid || now.attnum !== table.attnum || now.type !== table.type) {
+        throw new EngineFault('liveness', `${table.name} is not the table that was registered`)
+      }
+    }
+  }
+}
+
+/** Runs a statement that judges by these conditions: if it cannot read the tables, nobody knows what they say. */
+export async function judged<T>(conditions: readonly string[], statement: () => Promise<T>): Promise<T> {
+  if (conditions.length === 0) return statement()
+  try {
+    return await statement()
+  } catch (error) {
+    // Undefined table, schema or column, no right to read, a changed type.
+    if (['42P01', '3F000', '42703', '42501', '42883'].includes(sqlStateOf(error) ?? '')) {
+      throw new EngineFault('liveness', 'a liveness table cannot be read', error)
+    }
+    throw error
+  }
+}
+
+async function lookUp(at: Connection, { table: text, column }: SqlSource): Promise<Table> {
+  const [schema, table] = partsOf(text)
+  const name = `${text}.${column}`
+  const refuse = (why: string): never => {
+    throw new EngineFault('liveness', `${name} cannot protect: ${why}`)
+  }
+  const row = await at.row<Look>(LOOK, schema, table, column)
+  if (row === undefined) return refuse('there is no such table')
+  const [oid, kind, persistence, hasForeignPart, isFiltered, attnum, type, mayRead, hasIndex] = row
+  if (kind !== 'r' && kind !== 'p') return refuse('it is no table')
+  if (persistence === 't') return refuse('a temporary table is seen by one session alone')
+  if (hasForeignPart) return refuse('a foreign table may hide rows')
+  if (isFiltered) return refuse('row security may hide rows from this role')
+  if (attnum === null) return refuse('there is no such column')
+  if (mayRead !== true) return refuse('this role may not read the column')
+  if (type !== 'text' && type !== 'character varying' && type !== 'bytea') return refuse(`the column is ${type}`)
+  return { name, schema, table, column, oid, attnum, type: type === 'bytea' ? 'bytea' : 'text', hasIndex }
+}
+
+/** @throws EngineFault `liveness` if the column holds anything that is no key of the pool. */
+async function readThrough(at: Connection, table: Table, algorithm: string): Promise<void> {
+  const column = `t.${quoteIdentifier(table.column)}`
+  const isKey = table.type === 'bytea' ? `octet_length(${column}) = 32` : `${column} ~ '^${algorithm}:[0-9a-f]{64}$'`
+  const wrong = await judged([isKey], () =>
+    at.session.rows(`SELECT 1 FROM ${relationOf(table)} t WHERE ${column} IS NOT NULL AND NOT (${isKey}) LIMIT 1`)
+  )
+  if (wrong.length > 0) throw new EngineFault('liveness', `${table.name} holds a value that is no key of this pool`)
+}
+
+function conditionOf(table: Table, key: string, algorithm: string): string {
+  const value = table.type === 'bytea' ? key : `'${algorithm}:' || encode(${key}, 'hex')`
+  return `EXISTS (SELECT 1 FROM ${relationOf(table)} t WHERE t.${quoteIdentifier(table.column)} = ${value})`
+}
+
+function relationOf({ schema, table }: Table): string {
+  return `${quoteIdentifier(schema)}.${quoteIdentifier(table)}`
+}
+
+function written({ schema, table }: Table): string {
+  return relationOf({ schema, table } as Table)
+}
+
+function idOf({ table, column }: SqlSource): string {
+  return JSON.stringify([...partsOf(table), column])
+}
+
+/** @throws EngineFault `liveness` for a text that names no table. */
+function partsOf(text: string): [schema: string, table: string] {
+  const parts = [...text.matchAll(/"((?:[^"]|"")+)"|([^".]+)|(\.)/g)]
+  const names = parts
+    .filter(part => part[3] === undefined)
+    .map(part => part[1]?.replaceAll('""', '"') ?? (part[2] as string))
+  const isWhole = parts.map(([whole]) => whole).join('') === text && parts.length === names.length * 2 - 1
+  const [first, second] = names
+  if (!isWhole || first === undefined || names.length > 2) {
+    throw new EngineFault('liveness', `${text} names no table`)
+  }
+  return second === undefined ? ['public', first] : [first, second]
+}

@@ -1,0 +1,199 @@
+/**
+ * Makes entries, finds them, heals them: `publish`, and `pin`, which is a publication without bytes. A batch is one
+ * transaction of at most five statements, whatever its size. Locks are taken in one order by everybody: stages, entries,
+ * rows of the window, pins; in each table in the order of the primary key.
+ *
+ *   1. Stages are locked; those that are gone or expired are lost.
+ *   2. Entries are made, or, where the key has one, locked FOR KEY SHARE. From here on nobody can remove them, and nobody can
+ *      stage or mark them who has not committed. A batch does not wait for a locked entry; that item runs again alone.
+ *   3. A healing points the entry at the new bytes, if it still lies where it was found broken.
+ *   4. In a new statement, which sees everything committed before 2: rows of the window are marked as cancelled,
+ *   5. and pins are written, stamped by the server's clock as late as can be.
+ *
+ * Items of one key share what the first of them does; the others find the entry.
+ */
+import {
+  type BlobKey,
+  type Call,
+  type Catalog,
+  digestHexOf,
+  digestOf,
+  type Entry,
+  type Locator,
+  type Publication,
+  type PublishOutcome,
+  type StageId
+} from '@alkblobs/core/engine'
+import type { Param } from '@alkblobs/postgres-session'
+import type { Connection } from '../connection.js'
+import { AGAIN, Joiner } from '../joiner.js'
+import { noPool, type Pool } from '../pool.js'
+import { entryOf, isSamePlace } from './entries.js'
+import { heal } from './heal.js'
+import { checkProtocol } from './meta.js'
+import { protect } from './pins.js'
+import { endStages, lockStages } from './stages.js'
+
+/** Longest a batch waits for a row, so that its other items do not; a lone item waits as long as the session does. */
+const JOIN_LOCK_MS = 100
+
+const PATIENCE = `SELECT set_config('lock_timeout', '${JOIN_LOCK_MS}ms', true)`
+
+/** One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. */
+const enter = (wait: '' | 'SKIP LOCKED') => `
+  WITH item AS MATERIALIZED (
+    SELECT key, length, body, locator
+    FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::text[])
+      AS i (key, length, body, locator)
+  ), made AS (
+    INSERT INTO $.entries (key, length, body, locator)
+    SELECT key, length, body, locator FROM item WHERE body IS NOT NULL OR locator IS NOT NULL ORDER BY key
+    ON CONFLICT (key) DO NOTHING RETURNING key
+  ), found AS MATERIALIZED (
+    SELECT key, length, octet_length(body) AS held, locator FROM $.entries
+    WHERE key = ANY ($1::bytea[]) ORDER BY key FOR KEY SHARE ${wait}
+  )
+  SELECT encode(i.key, 'hex'), m.key IS NOT NULL, f.key IS NOT NULL,
+         EXISTS (SELECT 1 FROM $.entries e WHERE e.key = i.key),
+         f.length, f.held, f.locator, (SELECT protocol FROM $.meta)
+  FROM item i LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
+const ENTER = enter('SKIP LOCKED')
+const ENTER_AND_WAIT = enter('')
+
+type EnteredRow = [
+  hex: string,
+  made: boolean,
+  locked: boolean,
+  there: boolean,
+  length: bigint | null,
+  held: number | null,
+  locator: Locator | null,
+  protocol: number | null
+]
+type Outcome = PublishOutcome | typeof AGAIN
+
+/** Publications of one key in one transaction: `lead` is what is sent, the others find what it leaves. */
+interface Group {
+  readonly lead: Publication
+  readonly others: readonly Publication[]
+}
+
+export function publishOf(pool: Pool, lanes: number): Pick<Catalog, 'publish' | 'pin'> {
+  const joiner = new Joiner<Publication, PublishOutcome>(
+    {
+      run: (items, alone, call) => run(pool, items, alone, call),
+      bytesOf: ({ bytes }) => (bytes.kind === 'inline' ? bytes.body.byteLength : 0),
+      nameOf: ({ key }) => key,
+      isAlone: ({ healing }) => healing !== undefined
+    },
+    lanes,
+    pool.lockTimeoutMs
+  )
+  return {
+    publish: async (items, call) => ((await pool.isThere(call)) ? joiner.submit(items, call) : noPool()),
+    async pin(items, call) {
+      if (!(await pool.isThere(call))) return items.map(() => undefined)
+      const none = { length: 0, bytes: { kind: 'none' }, trashDelayMs: 0 } as const
+      const outcomes = await joiner.submit(
+        items.map(({ key, pin, ttlMs }) => ({ key, pin: { row: pin, ttlMs }, ...none })),
+        call
+      )
+      return outcomes.map(outcome => ('entry' in outcome ? outcome.entry : undefined))
+    }
+  }
+}
+
+async function run(pool: Pool, items: readonly Publication[], alone: boolean, call: Call): Promise<readonly Outcome[]> {
+  const outcomes = await pool.once(call, noPool, async at => {
+    if (!alone) await at.rows(PATIENCE)
+    return publishAll(at, items, alone)
+  })
+  return items.map(item => outcomes.get(item) ?? AGAIN)
+}
+
+async function publishAll(
+  at: Connection,
+  items: readonly Publication[],
+  alone: boolean
+): Promise<ReadonlyMap<Publication, Outcome>> {
+  const outcomes = new Map<Publication, Outcome>()
+  const groups = groupsOf(await withStages(at, items, outcomes))
+  if (groups.size === 0) return outcomes
+  const leads = [...groups.values()].map(({ lead }) => lead)
+  const protectedItems: Publication[] = []
+  const endedStages: StageId[] = []
+  for (const row of await at.rows<EnteredRow>(alone ? ENTER_AND_WAIT : ENTER, ...parametersOf(leads))) {
+    checkProtocol(row[7])
+    const { lead, others } = groups.get(row[0]) as Group
+    const outcome = await outcomeOf(at, lead, row)
+    outcomes.set(lead, outcome)
+    for (const other of others) outcomes.set(other, otherOf(outcome))
+    if (outcome === AGAIN || !('entry' in outcome)) continue
+    protectedItems.push(lead, ...others)
+    if (outcome.outcome !== 'existed' && lead.bytes.kind === 'staged') endedStages.push(lead.bytes.stage)
+  }
+  if (endedStages.length > 0) await endStages(at, endedStages)
+  if (protectedItems.length > 0) await protect(at, protectedItems)
+  return outcomes
+}
+
+/** The items that may be published: those whose stage is lost have their outcome. */
+async function withStages(
+  at: Connection,
+  items: readonly Publication[],
+  outcomes: Map<Publication, Outcome>
+): Promise<readonly Publication[]> {
+  const stages = items.flatMap(({ bytes }) => (bytes.kind === 'staged' ? [bytes.stage] : []))
+  if (stages.length === 0) return items
+  const held = await lockStages(at, stages)
+  return items.filter(item => {
+    if (item.bytes.kind !== 'staged' || held.has(item.bytes.stage)) return true
+    outcomes.set(item, { outcome: 'stage-lost' })
+    return false
+  })
+}
+
+/** By key, in hexadecimal digits. Whoever brings bytes leads: beside it one that asks only for what is there finds it. */
+function groupsOf(items: readonly Publication[]): Map<string, Group> {
+  const groups = new Map<string, Group>()
+  for (const item of items) {
+    const hex = digestHexOf(item.key)
+    const group = groups.get(hex)
+    if (group === undefined) groups.set(hex, { lead: item, others: [] })
+    else if (group.lead.bytes.kind === 'none') groups.set(hex, { lead: item, others: [group.lead, ...group.others] })
+    else groups.set(hex, { lead: group.lead, others: [...group.others, item] })
+  }
+  return groups
+}
+
+async function outcomeOf(at: Connection, item: Publication, row: EnteredRow): Promise<Outcome> {
+  const [, made, locked, there, length, held, locator] = row
+  if (made) return { outcome: 'created', entry: madeEntry(item) }
+  // Neither made nor locked: it came or went while we looked, or somebody holds it.
+  if (!locked) return item.bytes.kind === 'none' && !there ? { outcome: 'absent' } : AGAIN
+  const entry = entryOf(item.key, length as bigint, held, locator)
+  const { healing } = item
+  if (item.bytes.kind === 'none' || healing === undefined || !isSamePlace(entry.place, healing)) {
+    return { outcome: 'existed', entry }
+  }
+  return (await heal(at, entry, item)) ? { outcome: 'healed', entry: madeEntry(item) } : AGAIN
+}
+
+function otherOf(lead: Outcome): Outcome {
+  return lead !== AGAIN && 'entry' in lead ? { outcome: 'existed', entry: lead.entry } : lead
+}
+
+function madeEntry({ key, length, bytes }: Publication): Entry {
+  return bytes.kind === 'inline'
+    ? entryOf(key, length, bytes.body.byteLength, null)
+    : entryOf(key, length, 0, bytes.kind === 'staged' ? bytes.locator : null)
+}
+
+function parametersOf(items: readonly Publication[]): [Param, Param, Param, Param] {
+  return [
+    items.map(({ key }: { key: BlobKey }) => digestOf(key)),
+    items.map(({ length }) => length),
+    items.map(({ bytes }) => (bytes.kind === 'inline' ? bytes.body : null)),
+    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null))
+  ]
+}

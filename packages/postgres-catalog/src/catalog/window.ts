@@ -1,0 +1,169 @@
+/**
+ * The window: candidates that wait out the window delay. A row with mark '' is a sweep's; any other is a direct delete under
+ * way. Rows are only marked as cancelled by puts and pins; who executes ends them.
+ *
+ * Whoever writes a row has locked the entry FOR UPDATE before, and looked for pins after that: no put or pin can be half-way
+ * between its look at the window and its commit. So a put either sees the row and cancels it, or is seen by who writes it.
+ */
+import { randomBytes } from 'node:crypto'
+import {
+  type BlobKey,
+  type CandidatePage,
+  type Catalog,
+  type DeleteMark,
+  type DuePage,
+  digestOf,
+  type Locator
+} from '@alkblobs/core/engine'
+import type { Connection } from '../connection.js'
+import type { Pool } from '../pool.js'
+import { EMPTY, entryOf } from './entries.js'
+import type { HeldLease, Leases } from './lease.js'
+import { judged, type Tables } from './liveness.js'
+import { checkStamp } from './meta.js'
+
+/** One page of keys, judged and summed up by the server: only the keys that nobody protects come back, in one text. */
+const candidates = (conditions: readonly string[]) => `
+  WITH page AS MATERIALIZED (
+    SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint
+  ), judged AS (
+    SELECT e.key, CASE
+      WHEN EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = e.key AND p.expires_at > clock_timestamp()) THEN 1
+      ${conditions.map(condition => `WHEN ${condition} THEN 1`).join('\n      ')}
+      ELSE coalesce(
+        (SELECT CASE WHEN w.cancelled THEN 3 ELSE 2 END FROM $.gc_window w WHERE w.key = e.key AND w.mark = ''), 0)
+      END AS protection
+    FROM page e
+  )
+  SELECT count(*), count(*) FILTER (WHERE protection = 1), count(*) FILTER (WHERE protection >= 2),
+         count(*) FILTER (WHERE protection = 3),
+         coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
+         (SELECT encode(key, 'hex') FROM page ORDER BY key DESC LIMIT 1)
+  FROM judged`
+const IN_LIVE_KEYS = 'EXISTS (SELECT 1 FROM pg_temp.alkblobs_live l WHERE l.key = e.key)'
+const LOCK = `
+  SELECT encode(key, 'hex') FROM (
+    SELECT key FROM $.entries WHERE key = ANY ($1::bytea[]) ORDER BY key FOR UPDATE SKIP LOCKED
+  ) e`
+const STAGE = `
+  INSERT INTO $.gc_window (key, mark, staged_at, delay_ms)
+  SELECT key, '', statement_timestamp(), $2::bigint FROM unnest($1::bytea[]) AS i (key)
+  WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = i.key AND p.expires_at > clock_timestamp())
+  ORDER BY key
+  ON CONFLICT (key, mark) DO NOTHING RETURNING encode(key, 'hex')`
+/** Times travel as whole microseconds, which is what the server keeps. */
+const DUE = `
+  SELECT (extract(epoch FROM staged_at) * 1000000)::bigint, encode(key, 'hex') FROM $.gc_window
+  WHERE mark = '' AND (staged_at, key) > (timestamptz 'epoch' + $1::bigint * interval '1 microsecond', $2::bytea)
+    AND (cancelled OR staged_at + greatest(delay_ms, (SELECT window_delay_ms FROM $.meta)) * interval '1 millisecond'
+         <= clock_timestamp())
+  ORDER BY staged_at, key LIMIT $3::bigint`
+const LOCK_ONE = 'SELECT length, octet_length(body), locator FROM $.entries WHERE key = $1::bytea FOR UPDATE'
+const MARK = `
+  INSERT INTO $.gc_window (key, mark, staged_at, delay_ms)
+  SELECT $1::bytea, $2, clock_timestamp(), 0
+  WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = $1::bytea AND p.expires_at > clock_timestamp())`
+
+const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0, keys: [], next: undefined }
+/** Hexadecimal digits of a key. */
+const HEX = 64
+
+export function windowOf(
+  pool: Pool,
+  leases: Leases,
+  tables: Tables
+): Pick<Catalog, 'candidates' | 'stageCandidates' | 'due' | 'mark'> {
+  return {
+    candidates: async (lease, after, limit, call) => {
+      const held = leases.held(lease)
+      return held.ask(
+        call,
+        () => NOBODY,
+        async at => candidatePage(pool, at, await judgedBy(at, held, tables), after, limit)
+      )
+    },
+    stageCandidates: async (lease, keys, call) =>
+      leases.held(lease).write<BlobKey[]>(
+        call,
+        () => [],
+        async at => {
+          const delayMs = await checkStamp(at)
+          const locked = await at.rows<[string]>(LOCK, keys.map(digestOf))
+          if (locked.length === 0) return []
+          const digests = locked.map(([hex]) => Buffer.from(hex, 'hex'))
+          const staged = await at.rows<[string]>(STAGE, digests, delayMs)
+          return staged.map(([hex]) => pool.keyOf(hex))
+        }
+      ),
+    due: async (lease, after, limit, call) =>
+      leases.held(lease).ask<DuePage>(
+        call,
+        () => ({ keys: [], next: undefined }),
+        at => duePage(pool, at, after, limit)
+      ),
+    mark: (key, call) =>
+      pool.write<Awaited<ReturnType<Catalog['mark']>>>(
+        call,
+        () => 'absent',
+        at => markOne(at, key)
+      )
+  }
+}
+
+/** The conditions under which something besides pins calls the entry `e` live, for the lease that is held, if any. */
+export async function judgedBy(
+  at: Connection,
+  held: HeldLease | undefined,
+  tables: Tables
+): Promise<readonly string[]> {
+  const hasLiveKeys = (await held?.live?.prepare(at)) === true
+  const judgement = await tables.judge(at, held?.readThrough)
+  return [...(hasLiveKeys ? [IN_LIVE_KEYS] : []), ...judgement.conditionsFor('e.key')]
+}
+
+async function candidatePage(
+  pool: Pool,
+  at: Connection,
+  conditions: readonly string[],
+  after: BlobKey | undefined,
+  limit: number
+): Promise<CandidatePage> {
+  const from = after === undefined ? EMPTY : digestOf(after)
+  const row = await judged(conditions, () =>
+    at.row<[bigint, bigint, bigint, bigint, string, string | null]>(candidates(conditions), from, limit)
+  )
+  const [scanned, live, alreadyStaged, cancelled] = (row ?? [0n, 0n, 0n, 0n]).slice(0, 4).map(Number) as number[]
+  const last = row?.[5]
+  return {
+    scanned: scanned as number,
+    live: live as number,
+    alreadyStaged: alreadyStaged as number,
+    cancelled: cancelled as number,
+    keys: keysIn(pool, row?.[4] ?? ''),
+    next: (scanned as number) < limit || typeof last !== 'string' ? undefined : pool.keyOf(last)
+  }
+}
+
+function keysIn(pool: Pool, digits: string): BlobKey[] {
+  const keys: BlobKey[] = []
+  for (let at = 0; at < digits.length; at += HEX) keys.push(pool.keyOf(digits.slice(at, at + HEX)))
+  return keys
+}
+
+/** The cursor is the time of staging and the digest of the last row answered, `1700000000000000:00ff…`. */
+async function duePage(pool: Pool, at: Connection, after: string | undefined, limit: number): Promise<DuePage> {
+  const [time, hexAfter] = (after ?? '-1:').split(':') as [string, string]
+  const rows = await at.rows<[bigint, string]>(DUE, time, Buffer.from(hexAfter, 'hex'), limit)
+  const last = rows.length < limit ? undefined : rows.at(-1)
+  return { keys: rows.map(([, hex]) => pool.keyOf(hex)), next: last && `${last[0]}:${last[1]}` }
+}
+
+async function markOne(at: Connection, key: BlobKey): Promise<Awaited<ReturnType<Catalog['mark']>>> {
+  await checkStamp(at)
+  const digest = digestOf(key)
+  const row = await at.row<[bigint, number | null, Locator | null]>(LOCK_ONE, digest)
+  if (row === undefined) return 'absent'
+  const mark = randomBytes(16).toString('hex') as DeleteMark
+  if ((await at.run(MARK, digest, mark)) === 0) return 'pinned'
+  return { mark, entry: entryOf(key, ...row) }
+}

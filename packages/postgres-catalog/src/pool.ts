@@ -1,0 +1,106 @@
+/** What every part of the catalog works with: sessions, the schema, whether a pool is there, the form of keys. */
+import { type Algorithm, type BlobKey, type Call, EngineFault } from '@alkblobs/core/engine'
+import type { Session, Sessions } from '@alkblobs/postgres-session'
+import { Connection } from './connection.js'
+import { CATALOG_PART, Layout } from './schema.js'
+import { isMissing, untilFree } from './waiting.js'
+
+export interface PoolSettings {
+  readonly schema: string
+  readonly algorithm: Algorithm
+  readonly lockTimeoutMs: number
+  /** Tables of the engine that may lie in the schema beside the catalog's. */
+  readonly beside?: readonly string[]
+}
+
+export class Pool {
+  readonly sessions: Sessions
+  readonly algorithm: Algorithm
+  readonly lockTimeoutMs: number
+  readonly #layout: Layout
+  #isThere = false
+
+  constructor(sessions: Sessions, { schema, algorithm, lockTimeoutMs, beside }: PoolSettings) {
+    this.sessions = sessions
+    this.algorithm = algorithm
+    this.lockTimeoutMs = lockTimeoutMs
+    this.#layout = new Layout(schema, CATALOG_PART, beside)
+  }
+
+  get schema(): string {
+    return this.#layout.statements.schema
+  }
+
+  /** Statements outside a transaction: one, or several that need not be seen together. `absent` answers while there is no pool. */
+  ask<T>(call: Call, absent: () => T, work: (at: Connection) => Promise<T>): Promise<T> {
+    return this.#whereThere(call, absent, step => this.sessions.use(call, step), work)
+  }
+
+  /** A transaction, run again while others stand in its way; so all it knows it reads in the transaction itself. */
+  write<T>(call: Call, absent: () => T, work: (at: Connection) => Promise<T>): Promise<T> {
+    return this.#whereThere(call, absent, step => this.sessions.transaction(call, step), work)
+  }
+
+  /** The same, once: for work that knows itself when to run again. */
+  once<T>(call: Call, absent: () => T, work: (at: Connection) => Promise<T>): Promise<T> {
+    return this.on(step => this.sessions.transaction(call, step), call, absent, work)
+  }
+
+  /** Makes the schema and its tables, if they are not there. */
+  async create(call: Call): Promise<void> {
+    await untilFree(call, this.lockTimeoutMs, () => this.#layout.make(this.sessions, call))
+  }
+
+  /** A session that the catalog's statements can be said to. */
+  connection(session: Session): Connection {
+    return new Connection(session, this.#layout.statements)
+  }
+
+  /** Whether there is a pool's schema; one of an earlier layout is brought up to date. @throws EngineFault `foreign`, `newer`. */
+  async isThere(call: Call): Promise<boolean> {
+    if (this.#isThere) return true
+    const version = await this.sessions.use(call, session => this.#layout.version(session))
+    if (version === 0) return false
+    if (version < this.#layout.latest) await this.create(call)
+    this.#isThere = true
+    return true
+  }
+
+  /** The written form of a key that SQL has put into lower-case hexadecimal digits. */
+  keyOf(hex: string): BlobKey {
+    return `${this.algorithm}:${hex}` as BlobKey
+  }
+
+  #whereThere<T>(
+    call: Call,
+    absent: () => T,
+    run: (step: (session: Session) => Promise<T>) => Promise<T>,
+    work: (at: Connection) => Promise<T>
+  ): Promise<T> {
+    return untilFree(call, this.lockTimeoutMs, () => this.on(run, call, absent, work))
+  }
+
+  /** Work on a session that somebody else lends. */
+  async on<T>(
+    lend: (step: (session: Session) => Promise<T>) => Promise<T>,
+    call: Call,
+    absent: () => T,
+    work: (at: Connection) => Promise<T>
+  ): Promise<T> {
+    if (!(await this.isThere(call))) return absent()
+    try {
+      return await lend(session => work(this.connection(session)))
+    } catch (error) {
+      if (!isMissing(error)) throw error
+      // Somebody removed the schema, or something in it: the first is absence, the second is not.
+      this.#isThere = false
+      if (await this.isThere(call)) throw error
+      return absent()
+    }
+  }
+}
+
+/** For work that needs a pool and has none: no pool is no place to write. */
+export function noPool(): never {
+  throw new EngineFault('foreign', 'there is no pool in the schema')
+}

@@ -1,0 +1,95 @@
+/** A session of one's own: for a lock that lives as long as it, or a transaction that lasts. */
+import { type Call, EngineFault } from '@alkblobs/core/engine'
+import type { Connection } from './connection.js'
+import { heard, over, type Session } from './session.js'
+import { BEGIN, commit, rollback } from './transaction.js'
+import type { Param, Value } from './values.js'
+
+/** Longest one statement may take that is asked without a call of its own. */
+const STATEMENT_MS = 30_000
+
+export interface HeldSession extends Session {
+  /** Fires when the session is over, whoever ended it; its locks are free then or will be soon. */
+  readonly lost: AbortSignal
+  /** Runs statements within the patience of this call; the session's own methods give each 30 seconds. */
+  during<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T>
+  /** Opens a transaction that lasts until `commit` or `rollback`. */
+  begin(call: Call): Promise<void>
+  /** @throws EngineFault `outcome-unknown` if the answer was lost; with any other error it was rolled back. */
+  commit(call: Call): Promise<void>
+  /** Never throws: a session that does not answer is ended, which rolls back. */
+  rollback(call: Call): Promise<void>
+  /** Ends the session in good order; idempotent, never throws. */
+  release(): Promise<void>
+  /** Ends it at once; what it was asked rejects. */
+  destroy(): void
+}
+
+export class Held implements HeldSession {
+  readonly #connection: Connection
+
+  /** `ended` is told once, when the connection is gone. */
+  constructor(connection: Connection, ended: () => void) {
+    this.#connection = connection
+    if (connection.isAlive) connection.lost.addEventListener('abort', ended, { once: true })
+    else ended()
+  }
+
+  get pid(): number {
+    return this.#connection.pid
+  }
+
+  get lost(): AbortSignal {
+    return this.#connection.lost
+  }
+
+  during<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+    return over(this.#connection, call, work)
+  }
+
+  rows<R extends readonly Value[]>(sql: string, params?: readonly Param[]): Promise<R[]> {
+    return heard(this.during(anyCall(), session => session.rows<R>(sql, params)))
+  }
+
+  run(sql: string, params?: readonly Param[]): Promise<number> {
+    return heard(this.during(anyCall(), session => session.run(sql, params)))
+  }
+
+  /** The producer may be anybody, so only the end of the session bounds it. */
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    return heard(this.#connection.copyIn(sql, chunks))
+  }
+
+  copyOut(sql: string): AsyncIterable<Buffer> {
+    return this.#connection.copyOut(sql)
+  }
+
+  async begin(call: Call): Promise<void> {
+    await this.during(call, session => session.run(BEGIN))
+  }
+
+  async commit(call: Call): Promise<void> {
+    const unbind = this.#connection.bindTo(call)
+    try {
+      await commit(this.#connection)
+    } finally {
+      unbind()
+    }
+  }
+
+  rollback(call: Call): Promise<void> {
+    return rollback(this.#connection, call)
+  }
+
+  release(): Promise<void> {
+    return this.#connection.end()
+  }
+
+  destroy(): void {
+    this.#connection.kill(new EngineFault('transient', 'the session was ended by its holder'))
+  }
+}
+
+function anyCall(): Call {
+  return { deadlineMs: performance.now() + STATEMENT_MS }
+}

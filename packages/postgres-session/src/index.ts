@@ -1,0 +1,15 @@
+/**
+ * Sessions with a PostgreSQL server that end when they should: every statement has a deadline, a dead connection is never
+ * used again, and a commit whose answer was lost says so.
+ *
+ * To find the way: `connection.ts` guards the driver, `sessions.ts` lends sessions, `transaction.ts` says what is known about a
+ * commit, `copy.ts` moves bytes in bulk.
+ */
+export { classifyPostgres } from './classify.js'
+export type { ConnectionConfig, Timeouts, Tls } from './config.js'
+export { ConnectionError, ServerError } from './failure.js'
+export type { HeldSession } from './held.js'
+export { qualified, quoteIdentifier } from './identifiers.js'
+export type { Session } from './session.js'
+export { Sessions } from './sessions.js'
+export type { Param, Scalar, Value } from './values.js'

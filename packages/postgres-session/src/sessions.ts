@@ -1,0 +1,172 @@
+/** The sessions of one store with one server: few, borrowed for a moment or held for a while, replaced when they die. */
+import { type Call, EngineFault } from '@alkblobs/core/engine'
+import { type CheckedConfig, type ConnectionConfig, checkConfig, type Timeouts } from './config.js'
+import { Connection } from './connection.js'
+import { remaining } from './deadline.js'
+import { Held, type HeldSession } from './held.js'
+import { checkProcess, checkProxy } from './pooling.js'
+import { Places, type Use } from './queue.js'
+import { over, type Session } from './session.js'
+import { inTransaction } from './transaction.js'
+
+/** A session that nobody used for so long is not worth a place on the server. */
+const IDLE_MS = 60_000
+
+export class Sessions {
+  readonly #config: CheckedConfig
+  readonly #timeouts: Timeouts
+  readonly #places: Places
+  /** Last used last, so that what is not needed grows old. */
+  readonly #idle: { readonly connection: Connection; readonly timer: NodeJS.Timeout }[] = []
+  readonly #open = new Set<Connection>()
+  #isProxyTested: Promise<void> | undefined
+  #isClosed = false
+
+  /** Opens nothing. @throws InvalidArgumentError naming the field that is wrong. */
+  constructor(config: ConnectionConfig, timeouts: Timeouts) {
+    this.#config = checkConfig(config)
+    this.#timeouts = timeouts
+    this.#places = new Places(this.#config.poolMax)
+  }
+
+  /** Statements that are each a transaction of their own, on one session. */
+  use<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#borrow(call, connection => over(connection, call, work))
+  }
+
+  /**
+   * One transaction (READ COMMITTED): committed when this resolves, rolled back when it rejects, and only with an EngineFault
+   * `outcome-unknown` it is not known which. What lost against others (40001, 40P01, 55P03) is a `conflict` and may be run again.
+   */
+  async transaction<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+    for (;;) {
+      const attempt = await this.#borrow(call, (connection, isFresh) => attemptOn(connection, isFresh, call, work))
+      if (attempt !== undefined) return attempt.result
+    }
+  }
+
+  /** A session of the caller's own, until it is released or lost; nobody gets it afterwards. */
+  async hold(call: Call): Promise<HeldSession> {
+    await this.#take('hold', call)
+    let connection: Connection | undefined
+    try {
+      connection = (await this.#connection(call)).connection
+      // How long a transaction of his may be silent, the holder decides.
+      await over(connection, call, session => session.run('SET idle_in_transaction_session_timeout = 0'))
+    } catch (error) {
+      connection?.kill(error)
+      this.#places.free('hold')
+      throw error
+    }
+    return new Held(connection, () => this.#places.free('hold'))
+  }
+
+  /** Ends every session, held ones too. Resolves when their sockets are closed; later calls are refused. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#places.refuseAll(closed())
+    for (const { timer } of this.#idle.splice(0)) clearTimeout(timer)
+    await Promise.all([...this.#open].map(connection => connection.end()))
+  }
+
+  async #borrow<T>(call: Call, work: (connection: Connection, isFresh: boolean) => Promise<T>): Promise<T> {
+    await this.#take('borrow', call)
+    try {
+      const { connection, isFresh } = await this.#connection(call)
+      try {
+        if (connection.isProxied) await over(connection, call, () => checkProcess(connection))
+        return await work(connection, isFresh)
+      } finally {
+        this.#giveBack(connection)
+      }
+    } finally {
+      this.#places.free('borrow')
+    }
+  }
+
+  async #take(use: Use, call: Call): Promise<void> {
+    if (this.#isClosed) throw closed()
+    await this.#places.take(use, call)
+  }
+
+  /** The session used last, or a new one. */
+  async #connection(call: Call): Promise<{ readonly connection: Connection; readonly isFresh: boolean }> {
+    for (let idle = this.#idle.pop(); idle !== undefined; idle = this.#idle.pop()) {
+      clearTimeout(idle.timer)
+      if (!idle.connection.isAlive) continue
+      idle.connection.isAwaited = true
+      return { connection: idle.connection, isFresh: false }
+    }
+    const connection = await this.#connect(call)
+    if (connection.isProxied) await this.#testProxy(connection, call)
+    return { connection, isFresh: true }
+  }
+
+  async #connect(call: Call): Promise<Connection> {
+    const connection = await Connection.open(this.#config, this.#timeouts, call)
+    this.#open.add(connection)
+    connection.lost.addEventListener('abort', () => this.#open.delete(connection), { once: true })
+    if (this.#isClosed) connection.kill(closed())
+    return connection
+  }
+
+  /** Once, with the first session; a test that was cut short is repeated by the next. */
+  async #testProxy(connection: Connection, call: Call): Promise<void> {
+    this.#isProxyTested ??= (async () => {
+      const other = await this.#connect(call)
+      try {
+        await over(connection, call, () => over(other, call, () => checkProxy(connection, other)))
+      } finally {
+        await other.end()
+      }
+    })()
+    try {
+      await this.#isProxyTested
+    } catch (error) {
+      this.#isProxyTested = undefined
+      connection.kill(error)
+      throw error
+    }
+  }
+
+  #giveBack(connection: Connection): void {
+    if (!connection.isReusable || this.#isClosed) {
+      void connection.end()
+      return
+    }
+    const timer = setTimeout(() => {
+      const index = this.#idle.findIndex(each => each.connection === connection)
+      if (index >= 0) this.#idle.splice(index, 1)
+      void connection.end()
+    }, IDLE_MS)
+    timer.unref()
+    connection.isAwaited = false
+    this.#idle.push({ connection, timer })
+  }
+}
+
+/**
+ * A transaction, or `undefined` if the session died unnoticed while it lay idle: nothing has begun, so another one may do it.
+ * There are only so many idle ones, and a new one is not excused.
+ */
+async function attemptOn<T>(
+  connection: Connection,
+  isFresh: boolean,
+  call: Call,
+  work: (session: Session) => Promise<T>
+): Promise<{ readonly result: T } | undefined> {
+  let isBegun = false
+  try {
+    const begun = () => {
+      isBegun = true
+    }
+    return { result: await inTransaction(connection, call, work, begun) }
+  } catch (error) {
+    if (isBegun || isFresh || connection.isAlive || call.signal?.aborted || remaining(call) <= 0) throw error
+    return undefined
+  }
+}
+
+function closed(): EngineFault {
+  return new EngineFault('transient', 'the sessions are closed')
+}

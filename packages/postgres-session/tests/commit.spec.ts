@@ -1,0 +1,197 @@
+import { expect, test } from 'vitest'
+import { bench, call, codeOf, describeWithServer, expectWorking, sleep, terminate, until } from './fixture.js'
+
+describeWithServer('a commit', () => {
+  test('whose answer the network swallows is unknown at the deadline, and happened', async () => {
+    const { over, wire, stored } = await bench()
+    await expectWorking(over)
+    const started = performance.now()
+    const asked = over.transaction(call(500), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      wire.mute()
+    })
+    expect(await codeOf(asked)).toBe('outcome-unknown')
+    expect(performance.now() - started).toBeLessThan(1_000)
+    expect(wire.dropped).toBeGreaterThan(0)
+    expect(await stored()).toEqual([1])
+    wire.heal()
+    await expectWorking(over)
+  })
+
+  test('whose answer is lost by a reset is unknown at once', async () => {
+    const { over, wire, stored } = await bench()
+    const asked = over.transaction(call(), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      wire.mute()
+    })
+    const outcome = codeOf(asked)
+    while ((await stored()).length === 0) await sleep(10)
+    wire.reset()
+    wire.heal()
+    expect(await outcome).toBe('outcome-unknown')
+    await expectWorking(over)
+  })
+
+  test('that never reached the server is unknown too, and did not happen', async () => {
+    const { over, wire, stored } = await bench()
+    const asked = over.transaction(call(500), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      wire.blackHole()
+    })
+    expect(await codeOf(asked)).toBe('outcome-unknown')
+    wire.heal()
+    await expectWorking(over)
+    expect(await stored()).toEqual([])
+  })
+
+  test('that a constraint refuses is known to be rolled back', async () => {
+    const { db, over, stored } = await bench()
+    await db.query('ALTER TABLE public.t ADD CONSTRAINT once UNIQUE (v) DEFERRABLE INITIALLY DEFERRED')
+    const asked = over.transaction(call(), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      await session.run('INSERT INTO public.t VALUES (1)')
+    })
+    await expect(asked).rejects.toMatchObject({ code: '23505', constraint: 'once' })
+    expect(await stored()).toEqual([])
+    await expectWorking(over)
+  })
+
+  test('of work that swallowed an error is not taken for one', async () => {
+    const { over, stored } = await bench()
+    const asked = over.transaction(call(), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      await session.run('SELECT 1 / 0').catch(() => undefined)
+    })
+    expect(await codeOf(asked)).toBe('unknown')
+    expect(await stored()).toEqual([])
+    await expectWorking(over)
+  })
+
+  test('of a held session is judged in the same way', async () => {
+    const { over, wire, stored } = await bench()
+    const held = await over.hold(call())
+    await held.begin(call())
+    await held.run('INSERT INTO public.t VALUES (1)')
+    await held.commit(call())
+    await held.begin(call())
+    await held.run('INSERT INTO public.t VALUES (2)')
+    await held.rollback(call())
+    await held.begin(call())
+    await held.run('INSERT INTO public.t VALUES (3)')
+    wire.mute()
+    expect(await codeOf(held.commit(call(300)))).toBe('outcome-unknown')
+    expect(held.lost.aborted).toBe(true)
+    await held.rollback(call())
+    await held.release()
+    expect(await stored()).toEqual([1, 3])
+  })
+})
+
+describeWithServer('a transaction', () => {
+  test('whose work throws is rolled back, with the error of the work', async () => {
+    const { over, stored } = await bench()
+    const asked = over.transaction(call(), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      throw Object.assign(new Error('mine'), { code: 'EMINE' })
+    })
+    await expect(asked).rejects.toMatchObject({ message: 'mine', code: 'EMINE' })
+    expect(await stored()).toEqual([])
+  })
+
+  test('leaves a session that serves nobody who kept it', async () => {
+    const { over, stored } = await bench()
+    let kept: { run(sql: string): Promise<number> } | undefined
+    await over.transaction(call(), async session => {
+      kept = session
+    })
+    expect(await codeOf(kept?.run('INSERT INTO public.t VALUES (1)') ?? Promise.resolve())).toBe('unknown')
+    expect(await stored()).toEqual([])
+  })
+
+  test('that is pipelined by hundreds, beside hundreds of others, is whole', async () => {
+    const { over, stored } = await bench({ poolMax: 4 })
+    await Promise.all(
+      Array.from({ length: 150 }, (_, n) =>
+        over.transaction(call(), async session => {
+          await session.run('INSERT INTO public.t VALUES ($1)', [n])
+        })
+      )
+    )
+    await over.transaction(call(), session =>
+      Promise.all(Array.from({ length: 350 }, (_, n) => session.run('INSERT INTO public.t VALUES ($1)', [1_000 + n])))
+    )
+    expect(await stored()).toHaveLength(500)
+  })
+
+  test('that loses a deadlock, waits too long for a lock or is cancelled says which', async () => {
+    const { db, over } = await bench({}, { lockTimeoutMs: 300 })
+    await db.query('INSERT INTO public.t VALUES (1), (2)')
+    const lock = (v: number) => `SELECT 1 FROM public.t WHERE v = ${v} FOR UPDATE`
+    const timedOut = over.transaction(call(), async session => {
+      await session.run(lock(1))
+      await over.transaction(call(), other => other.run(lock(1)))
+    })
+    await expect(timedOut).rejects.toMatchObject({ code: '55P03' })
+    expect(await codeOf(timedOut)).toBe('conflict')
+
+    const cancelled = over.use(call(), async session => {
+      const asleep = session.rows('SELECT pg_sleep(30)')
+      await until(db, `query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()`)
+      await db.query('SELECT pg_cancel_backend($1)', [session.pid])
+      await asleep
+    })
+    expect(await codeOf(cancelled)).toBe('transient')
+    await expectWorking(over)
+  })
+
+  test('leaves no lock behind when its caller stops waiting', async () => {
+    const { db, over } = await bench()
+    const controller = new AbortController()
+    const asked = over.transaction({ ...call(), signal: controller.signal }, async session => {
+      await session.run('LOCK TABLE public.t')
+      await session.rows('SELECT pg_sleep(30)')
+    })
+    const settled = asked.catch(error => error)
+    await until(db, `query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()`)
+    controller.abort(new Error('enough'))
+    expect(await settled).toMatchObject({ message: 'enough' })
+    // The server looks once a second whether its client is still there.
+    const started = performance.now()
+    await db.query('LOCK TABLE public.t; SELECT 1')
+    expect(performance.now() - started).toBeLessThan(3_000)
+  })
+
+  test('cut at random a hundred times is committed or not, as was said, and nothing hangs', async () => {
+    const { db, over, wire, stored } = await bench({ poolMax: 4 })
+    const outcomes = new Map<number, string>()
+    const cut = setInterval(() => (Math.random() < 0.5 ? wire.reset() : wire.hangUp()), 25)
+    const one = async (n: number) => {
+      const asked = over.transaction(call(3_000), async session => {
+        await session.run('INSERT INTO public.t VALUES ($1)', [n])
+        await session.rows('SELECT pg_sleep(0.005)')
+      })
+      outcomes.set(
+        n,
+        await asked.then(
+          () => 'committed',
+          () => codeOf(asked)
+        )
+      )
+    }
+    for (let batch = 0; batch < 10; batch++)
+      await Promise.all(Array.from({ length: 10 }, (_, n) => one(batch * 10 + n)))
+    clearInterval(cut)
+    wire.heal()
+    const found = new Set(await stored())
+    for (const [n, outcome] of outcomes) {
+      if (outcome === 'committed') expect(found.has(n)).toBe(true)
+      else if (outcome !== 'outcome-unknown') expect([outcome, found.has(n)]).toEqual(['transient', false])
+    }
+    expect([...outcomes.values()].filter(outcome => outcome !== 'committed').length).toBeGreaterThan(0)
+    await expectWorking(over)
+    await terminate(
+      db,
+      (await over.use(call(), session => session.rows<[number]>('SELECT pg_backend_pid()')))[0]?.[0] ?? 0
+    )
+  })
+})

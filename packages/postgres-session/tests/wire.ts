@@ -1,0 +1,123 @@
+/** A way to the server that can be cut, silenced and shared, because the server and the system do so at no test's wish. */
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export interface Place {
+  readonly host: string
+  readonly port: number
+}
+
+interface Line {
+  readonly client: Socket
+  readonly server: Socket
+}
+
+/** Listens on a port of the loopback address until the test is over. */
+export async function listen(accept: (socket: Socket) => void): Promise<number> {
+  const sockets = new Set<Socket>()
+  const server: Server = createServer(socket => {
+    sockets.add(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', () => sockets.delete(socket))
+    accept(socket)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+    await once(server, 'close')
+  })
+  return (server.address() as AddressInfo).port
+}
+
+/** Passes everything on, until it is told otherwise. */
+export class Wire {
+  readonly lines = new Set<Line>()
+  port = 0
+  /** How many have connected so far. */
+  connects = 0
+  /** Bytes that went nowhere: the proof that a silence was one. */
+  dropped = 0
+  #dropsRequests = false
+  #dropsAnswers = false
+  #after: { bytes: number; readonly act: () => void } | undefined
+
+  static async to(target: Place): Promise<Wire> {
+    const wire = new Wire()
+    wire.port = await listen(client => wire.#accept(client, target))
+    return wire
+  }
+
+  /** Nothing gets through any more, in either direction, and nobody is told. */
+  blackHole(): void {
+    this.#dropsRequests = true
+    this.#dropsAnswers = true
+  }
+
+  /** What is asked arrives; what is answered does not. */
+  mute(): void {
+    this.#dropsAnswers = true
+  }
+
+  heal(): void {
+    this.#dropsRequests = false
+    this.#dropsAnswers = false
+  }
+
+  /** Ends every connection with a reset. */
+  reset(): void {
+    for (const { client, server } of this.lines) {
+      client.resetAndDestroy()
+      server.destroy()
+    }
+  }
+
+  /** Ends every connection as if both sides had hung up. */
+  hangUp(): void {
+    for (const { client, server } of this.lines) {
+      client.end()
+      server.end()
+    }
+  }
+
+  /** Resets every connection once this many more bytes have come from the server. */
+  resetAfter(bytes: number): void {
+    this.#after = { bytes, act: () => this.reset() }
+  }
+
+  #accept(client: Socket, target: Place): void {
+    this.connects += 1
+    const server = connect(target)
+    const line = { client, server }
+    this.lines.add(line)
+    server.on('error', () => client.destroy())
+    client.on('data', chunk => {
+      if (this.#dropsRequests) this.dropped += chunk.length
+      else server.write(chunk)
+    })
+    server.on('data', chunk => {
+      if (this.#dropsAnswers) this.dropped += chunk.length
+      else this.#answer(client, chunk)
+    })
+    client.once('close', () => {
+      this.lines.delete(line)
+      server.destroy()
+    })
+    server.once('close', () => client.end())
+  }
+
+  #answer(client: Socket, chunk: Buffer): void {
+    const after = this.#after
+    if (after === undefined || chunk.length < after.bytes) {
+      if (after !== undefined) after.bytes -= chunk.length
+      client.write(chunk)
+      return
+    }
+    this.#after = undefined
+    client.write(chunk.subarray(0, after.bytes))
+    after.act()
+  }
+}
