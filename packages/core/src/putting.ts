@@ -34,7 +34,6 @@ export class Putting {
     state.discard().catch(() => undefined)
   })
   #streams = 0
-  #warned = false
 
   constructor(parts: PuttingParts) {
     this.#parts = parts
@@ -149,7 +148,7 @@ export class Putting {
   #forgotten(state: PinState): void {
     const { pool, publisher, lifecycle } = this.#parts
     if (pool.catalog.form === 'inline') {
-      this.#warn()
+      warnOfForgottenPins()
       return
     }
     const lapse = async () => {
@@ -159,18 +158,18 @@ export class Putting {
     }
     lifecycle.run(lapse).catch(stillPinned)
   }
-
-  #warn(): void {
-    if (this.#warned) return
-    this.#warned = true
-    process.emitWarning(
-      'a put receipt was garbage collected without being released; its key stays pinned until the store closes',
-      {
-        code: 'ALKBLOBS_UNRELEASED_PIN'
-      }
-    )
-  }
 }
 
 /** The catalog could not be reached, so the pin stays and is renewed, which is the safe direction; or the store is closing. */
 function stillPinned(): void {}
+
+let hasWarned = false
+
+/** Once for each process: who forgets one receipt forgets many. */
+function warnOfForgottenPins(): void {
+  if (hasWarned) return
+  hasWarned = true
+  const message =
+    'a put receipt was garbage collected without being released; its key stays pinned until the store closes'
+  process.emitWarning(message, { code: 'ALKBLOBS_UNRELEASED_PIN' })
+}
