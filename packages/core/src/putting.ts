@@ -54,14 +54,14 @@ export class Putting {
 
   writer(options: PutOptions | undefined): BlobWriter {
     const request = this.#request(options)
-    const { lifecycle } = this.#parts
+    const { lifecycle, pool } = this.#parts
     lifecycle.assertOpen()
     const session = new PutSession(this.#parts, request)
     session.begin()
     const ends = [this.#beginStream(), lifecycle.begin()]
     const sink = {
       write: (chunk: Uint8Array) => session.write(chunk),
-      commit: async () => this.#receipt(await session.commit()),
+      commit: () => traced('put', pool.durability, async trace => this.#stored(trace, await session.commit())),
       discard: () => session.discard()
     }
     const state = new WriterState({
@@ -90,9 +90,10 @@ export class Putting {
     try {
       await this.#ready(request)
       const length = own.kind === 'stream' ? (request.length ?? own.length) : own.length
-      const stored = await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
-      Object.assign(trace, { key: stored.key, length: stored.length, tier: stored.entry.place.tier })
-      return this.#receipt(stored)
+      return this.#stored(
+        trace,
+        await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
+      )
     } finally {
       endStream?.()
     }
@@ -136,7 +137,8 @@ export class Putting {
     }
   }
 
-  #receipt({ key, length, outcome, pin }: Stored): PutReceipt {
+  #stored(trace: OperationTrace, { key, length, outcome, pin, entry }: Stored): PutReceipt {
+    Object.assign(trace, { key, length, tier: entry.place.tier })
     this.#parts.onPut()
     return this.#receipts.receipt(key, length, outcome !== 'existed', pin)
   }
