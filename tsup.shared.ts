@@ -7,7 +7,15 @@ const tsconfig = 'tsconfig.build.json'
 
 type Entries = Record<string, string>
 
-const shared = { format: 'esm', target: 'node20', platform: 'node', sourcemap: true, clean: true, tsconfig } as const
+const shared = {
+  format: 'esm',
+  target: 'node20',
+  platform: 'node',
+  sourcemap: true,
+  clean: true,
+  keepNames: true,
+  tsconfig
+} as const
 
 /** A package that others import: `entries` are its exports, each with its types. */
 export function library(entries: Entries) {

@@ -9,6 +9,4 @@ if (!existsSync(target)) {
   process.exit(1)
 }
 await setup()
-process.exitCode = (
-  await run(process.execPath, ['--expose-gc', target, ...process.argv.slice(2)], { inherit: true })
-).code
+process.exitCode = (await run(process.execPath, [target, ...process.argv.slice(2)], { inherit: true })).code

@@ -1,4 +1,5 @@
-// `npm run conformance`: every column over every row, printed as a matrix. The columns are in packages/columns.
+// `npm run conformance`: every column over every row, printed as a matrix. The columns are in packages/columns. With
+// `-- --check` nothing is run: the report of the last test run is printed and held against the same gate.
 import { setup } from './setup.mjs'
 import { pnpm } from './workspace.mjs'
 

@@ -1,5 +1,6 @@
 // `npm test`: sets the clone up and runs every part, each with a written time budget on two cores.
 //   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`
+//   --only conformance  checks and prints the report of the last run of the columns
 //   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
 // The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
@@ -8,16 +9,19 @@ import { packCheck } from './pack-check.mjs'
 import { setup } from './setup.mjs'
 import { snippets } from './snippets.mjs'
 import { tidy } from './tidy.mjs'
-import { inRoot, packages, readJson, turbo } from './workspace.mjs'
+import { inRoot, packages, readJson, run, turbo } from './workspace.mjs'
 
 const checks = async () => countChecks([...(await lint()), ...(await tidy()), ...(await snippets())])
 
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
-  { name: 'embedded', budgetMinutes: 4, run: () => vitest('embedded') },
+  { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
+  { name: 'conformance', budgetMinutes: 0.2, run: () => conformance() },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
 ]
+
+const conformanceReport = inRoot('test-results', 'conformance.json')
 
 const countChecks = outcomes => ({
   passed: outcomes.filter(({ passed }) => passed).length,
@@ -51,6 +55,18 @@ async function vitest(part) {
   if (sum.passed + sum.failed === 0) sum.failed = fail(`${part}: not one test ran`)
   if (code !== 0 && sum.failed === 0) sum.failed = fail(`${part}: a test run ended with exit code ${code}`)
   return sum
+}
+
+/** Among these are the columns; a report of an earlier run must not stand in for one that they did not leave. */
+async function embedded() {
+  rmSync(conformanceReport, { force: true })
+  return await vitest('embedded')
+}
+
+/** The gate over the report that the columns have left, printed as a matrix. Nothing is run a second time. */
+async function conformance() {
+  const { code } = await run(process.execPath, [inRoot('packages', 'columns', 'dist', 'report.js'), '--check'])
+  return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
 }
 
 function countReport({ folder }, file) {

@@ -63,14 +63,15 @@ export async function readColumns(folder: string): Promise<readonly ColumnResult
 
 /**
  * What is wrong with a run, each as one line; empty when it is sound. A run fails on a failed or skipped row, a column with no
- * rows, a row that is missing from a column whose traits call for it, and a row that ran nowhere.
+ * rows, a row that is missing from a column whose traits call for it, and a row that ran nowhere; and on what it does not know:
+ * a column or a row that is none, a row told twice.
  */
 export function findings(
   columns: readonly ColumnResult[],
   rows: readonly Row[],
   factories: readonly Pick<StoreFactory, 'name' | 'traits'>[]
 ): readonly string[] {
-  const found: string[] = []
+  const found: string[] = unknownIn(columns, rows, factories)
   for (const factory of factories) {
     const results = columns.find(({ column }) => column === factory.name)?.rows ?? []
     if (results.every(({ status }) => status === 'not-applicable')) found.push(`${factory.name}: no row ran`)
@@ -90,6 +91,23 @@ export function findings(
   )
   for (const { name } of rows) if (!ran.has(name)) found.push(`${name} ran nowhere`)
   return found
+}
+
+/** What a report tells of columns and rows that nobody has, or tells twice. */
+function unknownIn(
+  columns: readonly ColumnResult[],
+  rows: readonly Row[],
+  factories: readonly Pick<StoreFactory, 'name'>[]
+): string[] {
+  const known = new Set(rows.map(({ name }) => name))
+  return columns.flatMap(({ column, rows: results }) => {
+    if (!factories.some(({ name }) => name === column)) return [`${column}: nobody asked for it`]
+    const names = results.map(({ name }) => name)
+    return [
+      ...names.filter(name => !known.has(name)).map(name => `${column}: ${name} is no row`),
+      ...names.filter((name, at) => names.indexOf(name) !== at).map(name => `${column}: ${name} is told twice`)
+    ]
+  })
 }
 
 const SIGNS: Readonly<Record<RowStatus, string>> = { pass: 'pass', fail: 'FAIL', skip: 'SKIP', 'not-applicable': '-' }

@@ -52,7 +52,7 @@ const disappearing = row({
       }
     })()
     const keys: string[] = []
-    for (let at = 0; at < 300; at += 30) {
+    for (let at = 0; at < 150; at += 30) {
       const batch = Array.from({ length: 30 }, (_, nth) => store.put(iterate([bytesOf(large, at + nth)])))
       keys.push(...(await Promise.all(batch)).map(({ key }) => key))
     }

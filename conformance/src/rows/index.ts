@@ -4,21 +4,26 @@ import { arbitrationRows } from './arbitration.js'
 import { callerRows } from './caller.js'
 import { cancellingRows } from './cancelling.js'
 import { closingRows } from './closing.js'
+import { crowdRows } from './crowds.js'
 import { dedupRows } from './dedup.js'
 import { folderRows } from './folders.js'
 import { handoverRows } from './handover.js'
 import { hygieneRows } from './hygiene.js'
+import { lockedRows } from './locked.js'
 import { mediaRows } from './media.js'
 import { modeRows } from './modes.js'
+import { openingBesideRows } from './opening-beside.js'
 import { pinRows } from './pins.js'
 import { placementRows } from './placement.js'
 import { readingRows } from './reading.js'
 import { readingBesideRows } from './reading-beside.js'
+import { repairingRows } from './repairing.js'
 import { residueRows } from './residue.js'
 import { roundTripRows } from './round-trip.js'
 import { sweepAbortRows } from './sweep-aborts.js'
 import { durableSweepRows } from './sweep-durable.js'
 import { inlineSweepRows } from './sweep-inline.js'
+import { unsteadyRows } from './unsteady.js'
 import { verificationRows } from './verification.js'
 import { virginRows } from './virgin.js'
 
@@ -27,22 +32,27 @@ export const rows: readonly Row[] = [
   ...roundTripRows,
   ...dedupRows,
   ...callerRows,
+  ...unsteadyRows,
   ...hygieneRows,
   ...cancellingRows,
+  ...crowdRows,
   ...modeRows,
   ...inlineSweepRows,
   ...sweepAbortRows,
   ...durableSweepRows,
   ...arbitrationRows,
+  ...lockedRows,
   ...handoverRows,
   ...pinRows,
   ...readingRows,
   ...readingBesideRows,
   ...verificationRows,
+  ...repairingRows,
   ...placementRows,
   ...residueRows,
   ...virginRows,
   ...mediaRows,
+  ...openingBesideRows,
   ...folderRows,
   ...closingRows
 ]

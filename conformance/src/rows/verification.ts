@@ -140,6 +140,38 @@ const healedInline = row({
   run: over((store, factory) => expectHealed(store, factory, ofInline(factory)))
 })
 
+// O42
+/**
+ * Contract stamp: docs/spec/store-api.md#verification
+ * Contract stamp: docs/spec/store-api.md#putting
+ */
+const healedOnRequest = row({
+  name: 'a_put_that_is_asked_to_verify_heals_what_only_reading_shows',
+  statement:
+    'Bytes that are wrong and as many as they should be are taken for "already there", and replaced where the put was asked to verify.',
+  stamps: ['docs/spec/store-api.md#verification', 'docs/spec/store-api.md#putting'],
+  invariant: 'INV-9',
+  needs: ['medium'],
+  cases: ['O42'],
+  run: over(async (store, factory) => {
+    const damages = [...ofInline(factory), ...ofLarge(factory)].filter(([, how]) => how === 'flip')
+    const sound = await store.put('sound', { verify: true })
+    equal((await store.put('sound', { verify: true })).created, false, 'a sound entry is found, not replaced')
+    await sound.release()
+    for (const [at, [length, how]] of damages.entries()) {
+      for (const [nth, path] of PUT_PATHS.entries()) {
+        const what = `a body of ${length} bytes with a flipped byte, put again as ${path.name}`
+        const { bytes, key } = await damaged(store, factory, length, how, 500 + at * 10 + nth)
+        equal((await path.put(store, bytes)).created, false, `${what}, unasked`)
+        equal((await path.put(store, bytes, { verify: true })).key, key, `${what}, asked to verify`)
+        sameBytes(await present(await store.get(key), what).bytes(), bytes, `${what} is whole`)
+      }
+    }
+    equal((await store.usage()).stages, 0, 'healing leaves no stage')
+    equal((await store.verify()).clean, true, 'a pool that was healed is clean')
+  })
+})
+
 /**
  * Contract stamp: docs/spec/store-api.md#verify
  */
@@ -210,4 +242,12 @@ const repairSpares = row({
   })
 })
 
-export const verificationRows = [reported, reportedInline, healed, healedInline, verifyReports, repairSpares]
+export const verificationRows = [
+  reported,
+  reportedInline,
+  healed,
+  healedInline,
+  healedOnRequest,
+  verifyReports,
+  repairSpares
+]

@@ -2,7 +2,7 @@
  * Failures in words. What a user can cause is one line without a stack trace; what nobody foresaw says so, and
  * `ALKBLOBS_DEBUG=1` shows the stack of anything.
  */
-import { BlobError } from '@alkblobs/core'
+import { BlobError, PoolRefusedError } from '@alkblobs/core'
 import { CommandError } from './exit-codes.js'
 import { printable } from './format.js'
 
@@ -34,12 +34,29 @@ export function codeOf(error: unknown): string | undefined {
 /** A failure as one line for people, without its stack. */
 export function describe(error: unknown): string {
   const code = codeOf(error)
+  if (error instanceof PoolRefusedError) return printable(refusal(error))
   if (error instanceof BlobError || error instanceof CommandError) return printable(withCause(error))
   const words = code === undefined ? undefined : SYSTEM_WORDS[code]
   if (words !== undefined) return words
   const message = error instanceof Error ? error.message : String(error)
   if (code !== undefined) return printable(message)
   return `${printable(message)} (unexpected; ALKBLOBS_DEBUG=1 shows where)`
+}
+
+/** What to do about a pool that must not be used, where core's advice is for people who write programs. */
+const INSTEAD: Partial<Record<PoolRefusedError['reason'], string>> = {
+  settings: 'a pool gets its delay when it is made: leave --window-delay-ms out',
+  derivation: 'this command works on pools of blake3 only; use the library for this one',
+  newer: 'it may be read; upgrade alkblobs to change it',
+  held: 'close the program that has it open'
+}
+
+/** Why a pool is refused and what to do, in words of the command line. */
+function refusal(error: PoolRefusedError): string {
+  const { reason, message } = error
+  const instead = INSTEAD[reason]
+  if (instead !== undefined) return `${message.split(';')[0]}; ${instead}`
+  return `${message} (the place is that of --store)`
 }
 
 /** An engine's own message is often the only one that names the file or the lock, so it is added where it says more. */

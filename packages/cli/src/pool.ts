@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { type EngineDefinition, openStore, PoolRefusedError, type Store } from '@alkblobs/core'
 import { CommandError, EXIT, UsageError } from './exit-codes.js'
-import { codeOf } from './failure.js'
+import { codeOf, describe } from './failure.js'
 import type { StoreAddress } from './store-url.js'
 
 export interface PoolSettings {
@@ -31,9 +31,9 @@ export async function openPool(
 ): Promise<Store> {
   const engines = await enginesOf(address, imports)
   return openStore({ ...engines, ...settings }).catch(error => {
-    if (!(error instanceof PoolRefusedError) || error.reason !== 'settings') throw error
-    const [found] = error.message.split(';')
-    throw new UsageError(`${found}; a pool gets its delay when it is made: leave --window-delay-ms out`, error)
+    // Another delay than the pool's can only come from the command line.
+    if (error instanceof PoolRefusedError && error.reason === 'settings') throw new UsageError(describe(error), error)
+    throw error
   })
 }
 

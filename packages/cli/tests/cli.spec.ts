@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
@@ -15,6 +16,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { openStore } from '@alkblobs/core'
+import { sqlite } from '@alkblobs/engine-sqlite'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { bin, jsonLines, startBin } from './bin.js'
 
@@ -171,10 +174,54 @@ test('the window delay protects what was just put, and the sweep says how long',
   const sweep = () => bin(['sweep', '--live', '-', '--yes', '--allow-empty'], { cwd })
   expect(await sweep()).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('staged 3 now; they can be removed by a sweep after the window delay')
+    stdout: expect.stringContaining('staged 3 now; they can be removed by a sweep after 1 h')
   })
   expect(await sweep()).toMatchObject({ code: 0, stdout: expect.stringContaining('removed 0 entries') })
   expect(jsonLines((await bin(['ls', '--json'], { cwd })).stdout)).toHaveLength(3)
+})
+
+test('a sweep tells the delay of the pool it works on, for people and machines', async () => {
+  await putAll('--window-delay-ms', '90000')
+  const sweep = (...more: string[]) => bin(['sweep', '--live', '-', '--allow-empty', ...more], { cwd })
+  expect((await sweep('--dry-run')).stdout).toContain(
+    'would stage 3 entries, to be removed by a sweep after 1 min 30 s'
+  )
+  expect(jsonLines((await sweep('--dry-run', '--json')).stdout)).toMatchObject([{ windowDelayMs: 90_000 }])
+  expect((await sweep('--yes')).stdout).toContain('they can be removed by a sweep after 1 min 30 s')
+  const other = await bin(['--store', 'sqlite:other', '--window-delay-ms', '0', 'put', 'site/a.txt'], { cwd })
+  expect(other).toMatchObject({ code: 0 })
+  const atOnce = await bin(['--store', 'sqlite:other', 'sweep', '--live', '-', '--allow-empty', '--yes'], { cwd })
+  expect(atOnce.stdout).toContain('staged 1 now; they can be removed by a sweep after this one')
+})
+
+test('a pool that must not be used is refused in one line that says what to do on the command line', async () => {
+  await putAll()
+  const ls = async (...args: string[]) => await bin([...args, 'ls'], { cwd })
+  expect(await ls('--window-delay-ms', '5')).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/3600000 ms, not 5 ms; .*leave --window-delay-ms out\n$/)
+  })
+  const derived = await openStore({ kv: sqlite({ file: join(cwd, 'other', 'kv.db') }), derivation: 'sha256' })
+  await derived.put('x')
+  await derived.close()
+  expect(await ls('--store', 'sqlite:other')).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/sha256; this command works on pools of blake3 only.*\n$/)
+  })
+  mkdirSync(join(cwd, 'text'))
+  writeFileSync(
+    join(cwd, 'text', 'kv.db'),
+    'no database, but long enough to be taken for one by a hasty reader'.repeat(20)
+  )
+  expect(await ls('--store', 'sqlite:text')).toMatchObject({ code: 1, stderr: expect.stringContaining('--store') })
+  renameSync(join(cwd, '.alkblobs', 'large'), join(cwd, 'away'))
+  const away = await ls()
+  expect(away).toMatchObject({ code: 1, stderr: expect.stringMatching(/is the folder mounted.*--store/) })
+  for (const { stderr } of [away, await ls('--store', 'sqlite:other')]) {
+    expect(stderr).not.toMatch(/\n\s+at |\{ derivation|configure/)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+  }
 })
 
 test('a bad or empty live list ends the sweep before it begins', async () => {

@@ -31,6 +31,12 @@ export interface ColumnDraft {
   media(folder: string, largeFolder?: string): Media
 }
 
+/** Where a factory makes its folders. */
+export interface Place {
+  /** Default: the system's temporary folder. */
+  readonly below?: string
+}
+
 /** Longest wait for an abandoned store to close: a row that failed may have left an engine call waiting for ever. */
 const CLOSE_WAIT_MS = 2_000
 
@@ -66,8 +72,8 @@ async function openOn(
 }
 
 /** The engines of a column, asked on media that are removed at once. */
-async function enginesOf(draft: ColumnDraft): Promise<readonly EngineSummary[]> {
-  const folder = await makeFolder()
+async function enginesOf(draft: ColumnDraft, { below }: Place): Promise<readonly EngineSummary[]> {
+  const folder = await makeFolder(below)
   try {
     const { kv, large } = draft.media(folder)
     return await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
@@ -77,7 +83,7 @@ async function enginesOf(draft: ColumnDraft): Promise<readonly EngineSummary[]> 
 }
 
 /** A factory over the column. Each call of `factoryOf` answers one that knows nothing of others. */
-export function factoryOf(draft: ColumnDraft): StoreFactory {
+export function factoryOf(draft: ColumnDraft, place: Place = {}): StoreFactory {
   const stores = new Map<Store, Opened>()
   const folders = new Set<string>()
 
@@ -87,7 +93,7 @@ export function factoryOf(draft: ColumnDraft): StoreFactory {
     return store
   }
   const freshFolder = async () => {
-    const folder = await makeFolder()
+    const folder = await makeFolder(place.below)
     folders.add(folder)
     return folder
   }
@@ -123,7 +129,7 @@ export function factoryOf(draft: ColumnDraft): StoreFactory {
     ...(has('second') ? { second } : {}),
     ...(has('reopen') ? { reopen } : {}),
     ...(has('foreign') ? { foreign } : {}),
-    engines: () => enginesOf(draft),
+    engines: () => enginesOf(draft, place),
     medium: (store): MediumOracle => oracleOver(openedAs(store).media.oracle),
     async teardown() {
       await Promise.all([...stores.keys()].map(closeAbandoned))

@@ -173,7 +173,7 @@ export class CheckedCatalog {
   }
 
   async candidates(
-    lease: Lease,
+    lease: Lease | undefined,
     after: BlobKey | undefined,
     limit: number,
     signal?: AbortSignal

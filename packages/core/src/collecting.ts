@@ -6,7 +6,7 @@ import type { Owner } from './engine.js'
 import { GcRefusedError, InvalidArgumentError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
-import { KEY_BATCH } from './limits.js'
+import { DELETE_BATCH } from './limits.js'
 import { type MaintainOptions, Maintenance, type MaintenanceReport } from './maintain.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
@@ -80,9 +80,9 @@ export class Collecting {
 
   async deleteMany(keys: readonly BlobKey[], signal: AbortSignal | undefined): Promise<Map<BlobKey, DeleteOutcome>> {
     const all = new Map<BlobKey, DeleteOutcome>()
-    for (let i = 0; i < keys.length; i += KEY_BATCH) {
+    for (let i = 0; i < keys.length; i += DELETE_BATCH) {
       signal?.throwIfAborted()
-      const { outcomes } = await this.#delete(keys.slice(i, i + KEY_BATCH), signal)
+      const { outcomes } = await this.#delete(keys.slice(i, i + DELETE_BATCH), signal)
       for (const [key, outcome] of outcomes) all.set(key, outcome)
     }
     return all
@@ -98,8 +98,8 @@ export class Collecting {
   }
 
   why(key: BlobKey): Promise<Why> {
-    const { pool, owner } = this.#parts
-    return why({ pool, owner, view: this.#view() }, key)
+    const { pool, pins, owner } = this.#parts
+    return why({ pool, pins, owner, view: this.#view() }, key)
   }
 
   /** Once for each stage TTL in which something was put, so that a dead writer's leavings end without anybody's help. */

@@ -67,17 +67,23 @@ function ofBytes(bytes: Uint8Array): Content {
   return { kind: 'bytes', bytes: isFixed ? bytes : Buffer.from(bytes), length }
 }
 
-/** A part of bytes that are the caller's, who may have transferred the memory away meanwhile. */
+/** A part of bytes that are the caller's, who may have transferred or resized the memory away meanwhile: then it is refused. */
 export function partOf(bytes: Uint8Array, start: number, end: number): Uint8Array {
-  return fromMemory(() => bytes.subarray(start, end))
+  const part = fromMemory(() => bytes.subarray(start, end))
+  if (part.length !== end - start) throw memoryTakenAway()
+  return part
 }
 
 function fromMemory(look: () => Uint8Array): Uint8Array {
   try {
     return look()
   } catch (error) {
-    throw new InvalidContentError('the memory of the content was taken away (a detached or shrunken buffer)', error)
+    throw memoryTakenAway(error)
   }
+}
+
+function memoryTakenAway(cause?: unknown): InvalidContentError {
+  return new InvalidContentError('the memory of the content was taken away (a detached or shrunken buffer)', cause)
 }
 
 function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {

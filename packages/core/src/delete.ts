@@ -6,6 +6,7 @@
 import { dropTrash, nothingDropped } from './drop.js'
 import type { DeleteMark, Place, Removal, RemoveOutcome } from './engine.js'
 import type { BlobKey } from './key.js'
+import { KEY_BATCH, PAGE_SIZE, REMOVE_BATCH } from './limits.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
 import type { LivenessView } from './sweep/liveness.js'
@@ -48,18 +49,10 @@ export async function deleteKeys(parts: DeleteParts, targets: readonly Target[])
   await pool.establish()
   await pins.flush()
   await pins.renew()
-  const marked: Marked[] = []
-  for (const target of targets) {
-    const mark = await pool.catalog.mark(target.key)
-    if (typeof mark === 'string') outcomes.set(target.key, mark)
-    else marked.push({ ...target, mark: mark.mark })
-  }
+  const marked = await mark(pool, targets, outcomes)
   if (marked.length === 0) return { outcomes }
   const { live, cause, interrupted } = await askSources(parts.view, marked)
-  const removed = await pool.catalog.remove(
-    marked.map(target => removalOf(target, live === undefined || live.has(target.key))),
-    pool.trashDelayMs
-  )
+  const removed = await remove(pool, marked, live)
   if (interrupted) throw cause
   for (const [i, { key }] of marked.entries()) {
     const outcome = outcomeOf(removed[i] as RemoveOutcome, key, live)
@@ -67,6 +60,39 @@ export async function deleteKeys(parts: DeleteParts, targets: readonly Target[])
   }
   await dropAtOnce(pool, removed)
   return cause === undefined ? { outcomes } : { outcomes, cause }
+}
+
+/** Marks all targets; side by side, so that a catalog may join them. Those that cannot be marked have their outcome. */
+async function mark(
+  pool: Pool,
+  targets: readonly Target[],
+  outcomes: Map<BlobKey, DeleteOutcome>
+): Promise<readonly Marked[]> {
+  const marked: Marked[] = []
+  for (let i = 0; i < targets.length; i += KEY_BATCH) {
+    const batch = targets.slice(i, i + KEY_BATCH)
+    const marks = await Promise.all(batch.map(({ key }) => pool.catalog.mark(key)))
+    for (const [n, target] of batch.entries()) {
+      const answer = marks[n] as (typeof marks)[number]
+      if (typeof answer === 'string') outcomes.set(target.key, answer)
+      else marked.push({ ...target, mark: answer.mark })
+    }
+  }
+  return marked
+}
+
+async function remove(
+  pool: Pool,
+  marked: readonly Marked[],
+  live: ReadonlySet<BlobKey> | undefined
+): Promise<readonly RemoveOutcome[]> {
+  const removed: RemoveOutcome[] = []
+  for (let i = 0; i < marked.length; i += REMOVE_BATCH) {
+    const items = marked.slice(i, i + REMOVE_BATCH)
+    const removals = items.map(target => removalOf(target, live === undefined || live.has(target.key)))
+    removed.push(...(await pool.catalog.remove(removals, pool.trashDelayMs)))
+  }
+  return removed
 }
 
 interface Answer {
@@ -80,8 +106,13 @@ interface Answer {
 async function askSources(view: LivenessView | undefined, marked: readonly Marked[]): Promise<Answer> {
   if (view === undefined) return { live: new Set(), interrupted: false }
   try {
-    const live = await view.ask()
-    return { live: await live.among(marked.map(({ key }) => key)), interrupted: false }
+    const answers = await view.ask()
+    const live = new Set<BlobKey>()
+    for (let i = 0; i < marked.length; i += PAGE_SIZE) {
+      const keys = marked.slice(i, i + PAGE_SIZE).map(({ key }) => key)
+      for (const key of await answers.among(keys)) live.add(key)
+    }
+    return { live, interrupted: false }
   } catch (error) {
     if (error instanceof SweepStop) return { live: undefined, cause: error.cause, interrupted: false }
     return { live: undefined, cause: error, interrupted: true }

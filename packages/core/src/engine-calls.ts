@@ -5,6 +5,7 @@ import { Deadlines } from './deadlines.js'
 import type { Call, Engine, ErrorCode } from './engine.js'
 import { BlobError, EngineError, PoolRefusedError, StoreClosedError } from './errors.js'
 import type { BlobKey } from './key.js'
+import { Turns } from './turns.js'
 
 /** What to tell the user for each kind of failure. */
 export const ADVICE: Record<ErrorCode, string> = {
@@ -34,6 +35,7 @@ export class EngineCalls {
   readonly #timeoutMs: number
   readonly #deadlines = new Deadlines()
   readonly #running = new Set<Promise<unknown>>()
+  readonly #turns = new Turns()
   #isClosed = false
 
   constructor(engine: Engine, timeoutMs: number) {
@@ -52,6 +54,7 @@ export class EngineCalls {
     abandon?: (late: T) => unknown
   ): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StoreClosedError())
+    this.#turns.enter()
     const deadlineMs = performance.now() + this.#timeoutMs
     const { signal } = options
     return new Promise<T>((resolve, reject) => {
@@ -64,7 +67,11 @@ export class EngineCalls {
       this.#running.add(work)
       work
         .then(
-          value => (late ? freeLate(value, abandon) : resolve(value)),
+          value => {
+            if (late) freeLate(value, abandon)
+            else if (this.#turns.isSpent) setImmediate(resolve, value)
+            else resolve(value)
+          },
           error => reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
         )
         .finally(() => {

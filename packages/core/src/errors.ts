@@ -44,6 +44,7 @@ export class BlobError extends Error {
 
 /** An argument that is of the wrong type or out of bounds; nothing was done. `argument` names it. */
 export class InvalidArgumentError extends BlobError {
+  declare readonly code: 'ERR_BLOB_INVALID_ARGUMENT'
   readonly argument: string
 
   constructor(argument: string, expected: string) {
@@ -54,6 +55,7 @@ export class InvalidArgumentError extends BlobError {
 
 /** A string that is no key, or a key of another algorithm than the pool's. */
 export class InvalidKeyError extends BlobError {
+  declare readonly code: 'ERR_BLOB_INVALID_KEY'
   readonly reason: 'malformed' | 'algorithm'
 
   constructor(reason: 'malformed' | 'algorithm', expected?: Algorithm) {
@@ -69,6 +71,7 @@ export class InvalidKeyError extends BlobError {
 
 /** Content that is not bytes: a wrong type, a detached buffer, a stream that was used up, a chunk that is no Uint8Array. */
 export class InvalidContentError extends BlobError {
+  declare readonly code: 'ERR_BLOB_INVALID_CONTENT'
   constructor(message: string, cause?: unknown) {
     super('ERR_BLOB_INVALID_CONTENT', message, { cause })
   }
@@ -76,6 +79,7 @@ export class InvalidContentError extends BlobError {
 
 /** Content longer than this store or this put accepts. `lengthMax` is the bound in bytes. Nothing was kept. */
 export class BlobTooLargeError extends BlobError {
+  declare readonly code: 'ERR_BLOB_TOO_LARGE'
   readonly lengthMax: number
 
   constructor(lengthMax: number, advice: string) {
@@ -86,6 +90,7 @@ export class BlobTooLargeError extends BlobError {
 
 /** A put that contradicts what was promised of it, or cannot go on. Nothing was kept. */
 export class PutError extends BlobError {
+  declare readonly code: 'ERR_BLOB_PIN_REQUIRED' | 'ERR_BLOB_TOO_MANY_PUTS' | 'ERR_BLOB_STAGE_LOST'
   constructor(
     code: 'ERR_BLOB_PIN_REQUIRED' | 'ERR_BLOB_TOO_MANY_PUTS' | 'ERR_BLOB_STAGE_LOST',
     message: string,
@@ -97,6 +102,7 @@ export class PutError extends BlobError {
 
 /** A stream that ended short or ran long of the length it declared. Lengths in bytes. Nothing was kept. */
 export class LengthMismatchError extends BlobError {
+  declare readonly code: 'ERR_BLOB_LENGTH_MISMATCH'
   readonly declared: number
   /** Bytes seen when the put gave up; for a long stream the first bytes past the declared length are the last seen. */
   readonly seen: number
@@ -111,6 +117,7 @@ export class LengthMismatchError extends BlobError {
 
 /** Content whose key is not the one the put expected. Nothing was kept. */
 export class KeyMismatchError extends BlobError {
+  declare readonly code: 'ERR_BLOB_KEY_MISMATCH'
   readonly expected: BlobKey
   readonly actual: BlobKey
 
@@ -123,6 +130,7 @@ export class KeyMismatchError extends BlobError {
 
 /** Stored bytes that are not what the key says, or fewer than the record says. `put(content, { verify: true })` repairs them. */
 export class CorruptBlobError extends BlobError {
+  declare readonly code: 'ERR_BLOB_CORRUPT'
   constructor(key: BlobKey, found: string, cause?: unknown) {
     super('ERR_BLOB_CORRUPT', `${key} is damaged: ${found}; put the content again with { verify: true } to repair it`, {
       key,
@@ -133,6 +141,7 @@ export class CorruptBlobError extends BlobError {
 
 /** The entry was removed while it was being read. Hold a pin to read something that nothing references. */
 export class BlobRemovedError extends BlobError {
+  declare readonly code: 'ERR_BLOB_REMOVED'
   constructor(key: BlobKey) {
     super('ERR_BLOB_REMOVED', `${key} was removed while it was being read; hold a pin to keep it`, { key })
   }
@@ -140,6 +149,7 @@ export class BlobRemovedError extends BlobError {
 
 /** A delete that arbitration refused: the entry is pinned, or a liveness source says live. Nothing was removed. */
 export class GcRefusedError extends BlobError {
+  declare readonly code: 'ERR_BLOB_GC_REFUSED'
   readonly reason: 'pinned' | 'live' | 'source-failed'
 
   constructor(key: BlobKey, reason: 'pinned' | 'live' | 'source-failed', cause?: unknown) {
@@ -155,6 +165,7 @@ export class GcRefusedError extends BlobError {
 
 /** A call on a store that is closed, or one that was under way when it closed. */
 export class StoreClosedError extends BlobError {
+  declare readonly code: 'ERR_BLOB_STORE_CLOSED'
   constructor() {
     super('ERR_BLOB_STORE_CLOSED', 'the store is closed')
   }
@@ -166,6 +177,7 @@ export class StoreClosedError extends BlobError {
  * `settings` (recorded otherwise), `held` (a volatile pool that another process has open).
  */
 export class PoolRefusedError extends BlobError {
+  declare readonly code: 'ERR_BLOB_POOL_REFUSED'
   readonly reason: 'newer' | 'derivation' | 'media' | 'foreign' | 'settings' | 'held'
 
   constructor(reason: PoolRefusedError['reason'], message: string, cause?: unknown) {
@@ -176,6 +188,7 @@ export class PoolRefusedError extends BlobError {
 
 /** A failure of the storage medium. `cause` is the driver's own error. */
 export class EngineError extends BlobError {
+  declare readonly code: 'ERR_BLOB_ENGINE'
   readonly engine: string
   readonly operation: string
   /** What kind of failure, in the engine's own judgement. */
@@ -190,4 +203,27 @@ export class EngineError extends BlobError {
     this.kind = kind
     this.transient = kind === 'transient' || kind === 'conflict' || kind === 'exhausted'
   }
+}
+
+/** Every error of this library: testing `code` narrows it to the class with its fields. */
+export type AnyBlobError =
+  | InvalidArgumentError
+  | InvalidKeyError
+  | InvalidContentError
+  | BlobTooLargeError
+  | PutError
+  | LengthMismatchError
+  | KeyMismatchError
+  | CorruptBlobError
+  | BlobRemovedError
+  | GcRefusedError
+  | StoreClosedError
+  | PoolRefusedError
+  | EngineError
+
+/** Whether an error is one of this library, by any copy of it: `if (isBlobError(e) && e.code === 'ERR_BLOB_TOO_LARGE') e.lengthMax`. */
+export function isBlobError(error: unknown): error is AnyBlobError {
+  return (
+    error instanceof Error && 'code' in error && typeof error.code === 'string' && error.code.startsWith('ERR_BLOB_')
+  )
 }

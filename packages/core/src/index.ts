@@ -6,6 +6,7 @@ export type { DeleteOutcome } from './delete.js'
 export type { FailedDrop } from './drop.js'
 export type { Durability, EngineDefinition } from './engine.js'
 export {
+  type AnyBlobError,
   BlobError,
   type BlobErrorCode,
   BlobRemovedError,
@@ -16,6 +17,7 @@ export {
   InvalidArgumentError,
   InvalidContentError,
   InvalidKeyError,
+  isBlobError,
   KeyMismatchError,
   LengthMismatchError,
   PoolRefusedError,

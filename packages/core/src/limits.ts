@@ -51,8 +51,11 @@ export const PAGE_SIZE = 1_000
 /** Removals in one transaction: bounds how long another writer waits behind a sweep. */
 export const REMOVE_BATCH = 100
 
-/** Keys accepted by one `hasMany` or `deleteMany` batch before it is split. */
+/** Keys looked up by one catalog call. */
 export const KEY_BATCH = 500
+
+/** Keys of one `deleteMany` for which the sources are asked once: an asking may read a whole table of the application. */
+export const DELETE_BATCH = 10_000
 
 /** Puts under way at once in one store; further ones fail with a typed error instead of queueing without bound. */
 export const PUTS_MAX = 1_024

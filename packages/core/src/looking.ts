@@ -75,7 +75,11 @@ export class Looking {
         await pool.ready()
         return pool.catalog.list(from, PAGE_SIZE, signal)
       })
-      yield* page
+      for (const entry of page) {
+        yield entry
+        signal?.throwIfAborted()
+        lifecycle.assertOpen()
+      }
       if (page.length < PAGE_SIZE) return
       cursor = page.at(-1)?.key
     }

@@ -51,13 +51,14 @@ export class PutSession {
   /** Takes a chunk; it is the caller's again when this resolves. */
   async write(chunk: Uint8Array): Promise<void> {
     const { length, maxLength, onProgress } = this.#request
-    const total = this.#length + chunk.length
+    const chunkLength = chunk.length
+    const total = this.#length + chunkLength
     if (length !== undefined && total > length) throw new LengthMismatchError(length, total)
     if (total > maxLength) throw tooLarge(maxLength)
     const tier = this.#parts.dispatch.tierOf(Math.max(total, length ?? 0))
     this.#length = total
     if (tier === 'kv') this.#buffered.add(chunk, length)
-    else await this.#spillOver(chunk)
+    else await this.#spillOver(chunk, chunkLength)
     onProgress?.({ bytes: total })
   }
 
@@ -75,14 +76,15 @@ export class PutSession {
     await this.#spill?.discard()
   }
 
-  async #spillOver(chunk: Uint8Array): Promise<void> {
+  async #spillOver(chunk: Uint8Array, chunkLength: number): Promise<void> {
     if (this.#spill === undefined) {
       const { pool, pins, stageTtlMs, derivation } = this.#parts
       const { length } = this.#request
       this.#spill = await Spill.open({ pool, pins, stageTtlMs, hasher: derivation.hasher(), length })
-      await this.#spill.write(this.#buffered.take())
+      const earlier = this.#buffered.take()
+      await this.#spill.write(earlier, earlier.length)
     }
-    await this.#spill.write(chunk)
+    await this.#spill.write(chunk, chunkLength)
   }
 
   async #commitSpilled(spill: Spill): Promise<Stored> {

@@ -47,7 +47,7 @@ async function putKnown(parts: PutParts, request: PutRequest, { bytes, length }:
   for (let offset = 0; offset < length; offset += HASH_SLICE_LENGTH) {
     if (offset > 0) await new Promise(setImmediate)
     request.signal?.throwIfAborted()
-    hasher.update(partOf(bytes, offset, offset + HASH_SLICE_LENGTH))
+    hasher.update(partOf(bytes, offset, Math.min(offset + HASH_SLICE_LENGTH, length)))
   }
   const key = hasher.key()
   assertExpected(request.expect, key)
@@ -73,7 +73,7 @@ async function putWhole(parts: PutParts, request: PutRequest, { bytes, length }:
   try {
     for (let offset = 0; offset < length; offset += WINDOW_LENGTH) {
       request.signal?.throwIfAborted()
-      await session.write(partOf(bytes, offset, offset + WINDOW_LENGTH))
+      await session.write(partOf(bytes, offset, Math.min(offset + WINDOW_LENGTH, length)))
     }
     return await session.commit()
   } catch (error) {

@@ -34,7 +34,6 @@ export class Putting {
     state.discard().catch(() => undefined)
   })
   #streams = 0
-  #warned = false
 
   constructor(parts: PuttingParts) {
     this.#parts = parts
@@ -55,14 +54,14 @@ export class Putting {
 
   writer(options: PutOptions | undefined): BlobWriter {
     const request = this.#request(options)
-    const { lifecycle } = this.#parts
+    const { lifecycle, pool } = this.#parts
     lifecycle.assertOpen()
     const session = new PutSession(this.#parts, request)
     session.begin()
     const ends = [this.#beginStream(), lifecycle.begin()]
     const sink = {
       write: (chunk: Uint8Array) => session.write(chunk),
-      commit: async () => this.#receipt(await session.commit()),
+      commit: () => traced('put', pool.durability, async trace => this.#stored(trace, await session.commit())),
       discard: () => session.discard()
     }
     const state = new WriterState({
@@ -91,9 +90,10 @@ export class Putting {
     try {
       await this.#ready(request)
       const length = own.kind === 'stream' ? (request.length ?? own.length) : own.length
-      const stored = await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
-      Object.assign(trace, { key: stored.key, length: stored.length, tier: stored.entry.place.tier })
-      return this.#receipt(stored)
+      return this.#stored(
+        trace,
+        await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
+      )
     } finally {
       endStream?.()
     }
@@ -137,7 +137,8 @@ export class Putting {
     }
   }
 
-  #receipt({ key, length, outcome, pin }: Stored): PutReceipt {
+  #stored(trace: OperationTrace, { key, length, outcome, pin, entry }: Stored): PutReceipt {
+    Object.assign(trace, { key, length, tier: entry.place.tier })
     this.#parts.onPut()
     return this.#receipts.receipt(key, length, outcome !== 'existed', pin)
   }
@@ -149,7 +150,7 @@ export class Putting {
   #forgotten(state: PinState): void {
     const { pool, publisher, lifecycle } = this.#parts
     if (pool.catalog.form === 'inline') {
-      this.#warn()
+      warnOfForgottenPins()
       return
     }
     const lapse = async () => {
@@ -159,18 +160,18 @@ export class Putting {
     }
     lifecycle.run(lapse).catch(stillPinned)
   }
-
-  #warn(): void {
-    if (this.#warned) return
-    this.#warned = true
-    process.emitWarning(
-      'a put receipt was garbage collected without being released; its key stays pinned until the store closes',
-      {
-        code: 'ALKBLOBS_UNRELEASED_PIN'
-      }
-    )
-  }
 }
 
 /** The catalog could not be reached, so the pin stays and is renewed, which is the safe direction; or the store is closing. */
 function stillPinned(): void {}
+
+let hasWarned = false
+
+/** Once for each process: who forgets one receipt forgets many. */
+function warnOfForgottenPins(): void {
+  if (hasWarned) return
+  hasWarned = true
+  const message =
+    'a put receipt was garbage collected without being released; its key stays pinned until the store closes'
+  process.emitWarning(message, { code: 'ALKBLOBS_UNRELEASED_PIN' })
+}

@@ -8,6 +8,7 @@
  */
 import { randomBytes } from 'node:crypto'
 import type { CheckedWriter } from './checked-bodies.js'
+import { partOf } from './content.js'
 import type { Hasher } from './derive.js'
 import { dropStages } from './drop.js'
 import type { Locator, StageId } from './engine.js'
@@ -55,10 +56,14 @@ export class Spill {
     return spill
   }
 
-  /** Takes the chunk; it is the caller's again when this resolves. */
-  async write(chunk: Uint8Array): Promise<void> {
-    for (let offset = 0; offset < chunk.length; ) {
-      const part = chunk.subarray(offset, offset + this.#window.length - this.#filled)
+  /**
+   * Takes the chunk; it is the caller's again when this resolves. `length` is what it had when the caller gave it: memory that is
+   * taken away while we wait must not pass for a shorter chunk.
+   */
+  async write(chunk: Uint8Array, length: number): Promise<void> {
+    for (let offset = 0; offset < length; ) {
+      const room = this.#window.length - this.#filled
+      const part = partOf(chunk, offset, Math.min(offset + room, length))
       this.#window.set(part, this.#filled)
       this.#filled += part.length
       offset += part.length

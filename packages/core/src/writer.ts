@@ -1,6 +1,7 @@
 /** The push form of a put: chunks are written as they come up, and kept only if the writer is committed. */
 import { setMaxListeners } from 'node:events'
-import { chunkOf } from './content.js'
+import { types } from 'node:util'
+import { chunkOf, partOf } from './content.js'
 import { InvalidArgumentError } from './errors.js'
 import type { PutReceipt } from './put-options.js'
 
@@ -41,9 +42,10 @@ export class WriterState {
   }
 
   write(chunk: Uint8Array): Promise<void> {
+    const length = lengthOf(chunk)
     return this.#inOrder(async sink => {
       const bytes = chunkOf(chunk)
-      if (bytes.length > 0) await sink.write(bytes)
+      if (length > 0) await sink.write(partOf(bytes, 0, length))
     })
   }
 
@@ -119,6 +121,7 @@ export class WriterState {
  */
 export class BlobWriter {
   readonly #state: WriterState
+  #writable: WritableStream<Uint8Array> | undefined
 
   constructor(state: WriterState) {
     this.#state = state
@@ -141,16 +144,22 @@ export class BlobWriter {
 
   /** The writer as a WritableStream: closing it commits, aborting it discards. The receipt is then `commit()`'s answer. */
   get writable(): WritableStream<Uint8Array> {
-    return new WritableStream<Uint8Array>({
+    this.#writable ??= new WritableStream<Uint8Array>({
       write: chunk => this.write(chunk),
       close: async () => void (await this.commit()),
       abort: () => this.discard()
     })
+    return this.#writable
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.discard()
   }
+}
+
+/** The length at the time of the call, whenever the chunk's turn comes; what is no chunk is refused at its turn. */
+function lengthOf(chunk: Uint8Array): number {
+  return types.isUint8Array(chunk) ? chunk.length : 0
 }
 
 /** Each call rejects with the failure itself; this keeps the shared promise from counting as unhandled. */

@@ -398,7 +398,7 @@ export class Scripted {
         }),
       lease: call => run('lease', call, [], () => this.#takeLease()),
       candidates: (lease, after, limit, call) =>
-        run('candidates', call, [after, limit], () => this.#candidates(this.#checkLease(lease), after, limit)),
+        run('candidates', call, [after, limit], () => this.#candidates(lease && this.#checkLease(lease), after, limit)),
       stageCandidates: (lease, keys, call) =>
         run('stageCandidates', call, [keys], () => {
           this.#checkLease(lease)
@@ -483,13 +483,13 @@ export class Scripted {
     return { stagedAgoMs: this.clock - stagedAt, dueInMs: stagedAt + this.windowDelayMs - this.clock, cancelled }
   }
 
-  #candidates(epoch: Set<BlobKey>, after: BlobKey | undefined, limit: number) {
+  #candidates(epoch: Set<BlobKey> | undefined, after: BlobKey | undefined, limit: number) {
     const page = this.#sorted(after).slice(0, limit)
     const keys: BlobKey[] = []
     let [live, alreadyStaged, cancelled] = [0, 0, 0]
     for (const { key } of page) {
       const row = this.window.get(key)
-      const isInEpoch = this.#form === 'inline' && epoch.has(key)
+      const isInEpoch = this.#form === 'inline' && epoch?.has(key)
       if (this.#isPinned(key) || isInEpoch || this.loaded.includes(key)) live++
       else if (row === undefined) keys.push(key)
       else {

@@ -113,16 +113,17 @@ export class Joiner<I, O> {
     const batch: Queued<I, O>[] = []
     const left: Queued<I, O>[] = []
     let bytes = 0
-    for (const queued of this.#queue) {
-      const isFull = batch.length === ITEMS_MAX || (batch.length > 0 && bytes >= BYTES_MAX)
-      if (isFull || this.#underWay.has(this.#work.nameOf(queued.item))) {
+    let next = 0
+    for (; next < this.#queue.length && batch.length < ITEMS_MAX && bytes < BYTES_MAX; next++) {
+      const queued = this.#queue[next] as Queued<I, O>
+      if (this.#underWay.has(this.#work.nameOf(queued.item))) {
         left.push(queued)
         continue
       }
       bytes += this.#work.bytesOf(queued.item)
       batch.push(queued)
     }
-    this.#queue = left
+    this.#queue = left.concat(this.#queue.slice(next))
     return batch
   }
 

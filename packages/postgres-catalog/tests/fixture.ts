@@ -15,7 +15,7 @@ import {
   type Publication,
   type StageId
 } from '@alkblobs/core/engine'
-import { Sessions } from '@alkblobs/postgres-session'
+import { type Param, Sessions } from '@alkblobs/postgres-session'
 import { freshSchema, noServer, type TestSchema } from '@alkblobs/testkit'
 import { describe, onTestFinished } from 'vitest'
 import { openCatalog } from '../src/index.js'
@@ -82,6 +82,20 @@ export async function openPool(settings: Settings & { at?: TestSchema; windowDel
     ...values: (string | number | Uint8Array)[]
   ) => at.query<R>(text.replaceAll('$.', `${at.schema}.`), values)
   return { at, ...opened, sql }
+}
+
+/** A session of somebody else's, to hold locks and transactions open with. */
+export async function stranger(at: TestSchema) {
+  const sessions = new Sessions({ url: at.url, poolMax: 2 }, { connectTimeoutMs: 5_000, lockTimeoutMs: 20_000 })
+  onTestFinished(() => sessions.close())
+  const session = await sessions.hold(call())
+  return {
+    pid: session.pid,
+    begin: () => session.begin(call()),
+    commit: () => session.commit(call()),
+    rollback: () => session.rollback(call()),
+    say: (text: string, values: readonly Param[] = []) => session.rows(text.replaceAll('$.', `${at.schema}.`), values)
+  }
 }
 
 export async function leaseOf(catalog: Catalog): Promise<Lease> {

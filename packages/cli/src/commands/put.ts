@@ -15,6 +15,10 @@ import { type Found, measure, requireOneStdin, walk } from '../walk.js'
 /** Enough to keep the disk and the derivation busy; more would only hold more memory. */
 const PUTS_AT_ONCE = 16
 
+interface PutOptions {
+  readonly verify?: boolean
+}
+
 type Outcome =
   | {
       readonly kind: 'stored'
@@ -55,14 +59,15 @@ export function putCommand(cli: Cli): Command {
     .summary('store files, folders or stdin')
     .description('Stores files, folders (recursively) and, for -, stdin.')
     .argument('<path...>', 'files, folders, or - for stdin')
+    .option('--verify', 'read what is there already back before trusting it, and replace what is damaged')
     .addHelpText('after', HELP)
-    .action(async (paths: string[], _options: object, command: Command) => {
+    .action(async (paths: string[], { verify = false }: PutOptions, command: Command) => {
       requireOneStdin(paths)
-      await cli.run(command, { isPrinting: false }, session => put(session, paths))
+      await cli.run(command, { isPrinting: false }, session => put(session, paths, verify))
     })
 }
 
-async function put(session: Session, paths: readonly string[]): Promise<ExitCode> {
+async function put(session: Session, paths: readonly string[], verify: boolean): Promise<ExitCode> {
   const { output, surroundings, signal } = session
   const pool = folderOf(session.address)
   const progress = startProgress(surroundings, output, { label: 'putting', unit: 'bytes', item: ['file', 'files'] })
@@ -75,7 +80,9 @@ async function put(session: Session, paths: readonly string[]): Promise<ExitCode
   const sums = { stored: 0, created: 0, bytes: 0, skipped: 0, failed: 0 }
   const codes = new Set<ExitCode>()
   try {
-    for await (const outcome of inOrder(walk(paths, pool), PUTS_AT_ONCE, found => putOne(session, found, progress))) {
+    for await (const outcome of inOrder(walk(paths, pool), PUTS_AT_ONCE, found =>
+      putOne(session, found, { progress, verify })
+    )) {
       await report(session, outcome)
       if (outcome.kind === 'stored') {
         sums.stored += 1
@@ -95,7 +102,16 @@ async function put(session: Session, paths: readonly string[]): Promise<ExitCode
   return worst(codes)
 }
 
-async function putOne({ store, surroundings, signal }: Session, found: Found, progress: Progress): Promise<Outcome> {
+interface Manner {
+  readonly progress: Progress
+  readonly verify: boolean
+}
+
+async function putOne(
+  { store, surroundings, signal }: Session,
+  found: Found,
+  { progress, verify }: Manner
+): Promise<Outcome> {
   const path = found.name
   if (found.kind === 'skipped') return { kind: 'skipped', path, reason: found.reason }
   if (found.kind === 'failed') {
@@ -105,9 +121,9 @@ async function putOne({ store, surroundings, signal }: Session, found: Found, pr
   try {
     const receipt =
       found.kind === 'stdin'
-        ? await store.put(counted(surroundings.stdin, progress), { signal })
+        ? await store.put(counted(surroundings.stdin, progress), { signal, verify })
         : await withFileContent(found.path, progress.add, ({ content, length }) =>
-            store.put(content, length === undefined ? { signal } : { signal, length })
+            store.put(content, { signal, verify, ...(length !== undefined && { length }) })
           )
     const { key, length, created } = receipt
     await receipt.release()

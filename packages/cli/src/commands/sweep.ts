@@ -6,7 +6,7 @@ import { type Cli, examples } from '../cli.js'
 import { confirm, requireAnswerable } from '../confirm.js'
 import { CommandError, EXIT, type ExitCode, UsageError } from '../exit-codes.js'
 import { codeOf, describe } from '../failure.js'
-import { bytes, count, entries, printable } from '../format.js'
+import { bytes, count, duration, entries, printable } from '../format.js'
 import { parseLiveFile } from '../live-file.js'
 import { startProgress } from '../progress.js'
 import type { Session } from '../session.js'
@@ -82,16 +82,19 @@ async function sweep(session: Session, live: readonly string[], options: SweepOp
   if (options.yes !== true || options.dryRun === true) {
     const preview = done(await swept(session, true), session)
     const { window } = await store.usage()
+    const { windowDelayMs } = await store.settings()
     const { scanned, candidatesStaged, alreadyStaged } = preview
     const lines = [
       `${entries(scanned)}: ${preview.live} protected, ${alreadyStaged} staged by earlier sweeps, ${candidatesStaged} unprotected`,
       window > 0
         ? `a sweep now would remove those staged long enough ago and still unprotected (of ${window} staged)`
         : '',
-      candidatesStaged > 0 ? `a sweep now would stage ${entries(candidatesStaged)}, to be removed by a later sweep` : ''
+      candidatesStaged > 0
+        ? `a sweep now would stage ${entries(candidatesStaged)}, to be removed by a sweep ${after(windowDelayMs)}`
+        : ''
     ].filter(line => line !== '')
     if (options.dryRun === true) {
-      await output.result({ dryRun: true, ...plain(preview), window }, lines.join('\n'))
+      await output.result({ dryRun: true, ...plain(preview), window, windowDelayMs }, lines.join('\n'))
       return EXIT.ok
     }
     output.note(lines.join('\n'))
@@ -101,7 +104,8 @@ async function sweep(session: Session, live: readonly string[], options: SweepOp
     }
   }
   const report = done(await swept(session, false), session)
-  await output.result(plain(report), await words(report, store))
+  const { windowDelayMs } = await store.settings()
+  await output.result({ ...plain(report), windowDelayMs }, await words(report, store, windowDelayMs))
   for (const { key, locator, cause } of report.failed)
     output.problem(cause, `${key ?? locator} was removed, its bytes not yet`)
   return report.failed.length > 0 ? EXIT.failed : EXIT.ok
@@ -141,14 +145,19 @@ function done(report: SweepReport, { signal }: Session): SweepReport {
   throw new CommandError(EXIT.failed, `the sweep gave up: ${aborted}${why}; ${did}`, cause)
 }
 
-async function words(report: SweepReport, store: Store): Promise<string> {
+/** When what is staged now may go at the earliest. */
+function after(windowDelayMs: number): string {
+  return windowDelayMs === 0 ? 'after this one' : `after ${duration(windowDelayMs)}`
+}
+
+async function words(report: SweepReport, store: Store, windowDelayMs: number): Promise<string> {
   const { scanned, live, alreadyStaged, candidatesStaged, deleted, cancelledByArbitration } = report
   const { trash } = await store.usage()
   const lines = [
     `removed ${entries(deleted)}, ${bytes(report.bytesDeleted)} freed`,
     `kept ${live} of ${entries(scanned)}; ${alreadyStaged} staged earlier`,
     candidatesStaged > 0 && store.form === 'durable'
-      ? `staged ${candidatesStaged} now; they can be removed by a sweep after the window delay`
+      ? `staged ${candidatesStaged} now; they can be removed by a sweep ${after(windowDelayMs)}`
       : '',
     cancelledByArbitration > 0
       ? `${cancelledByArbitration} staged earlier were kept: protected or put again since`

@@ -21,9 +21,9 @@ export function atEnd(end: () => unknown): void {
   ends.push(end)
 }
 
-/** A folder of this test alone. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'alkblobs-bad-input-'))
+/** A folder of this test alone, below the system's temporary folder unless told otherwise. */
+export function temporaryFolder(below = tmpdir()): string {
+  const folder = mkdtempSync(join(below, 'alkblobs-bad-input-'))
   atEnd(() => rmSync(folder, { recursive: true, force: true, maxRetries: 3 }))
   return folder
 }

@@ -128,8 +128,11 @@ export interface Catalog {
    *             lease is released, is protected under this lease.
    */
   lease(call: Call): Promise<Lease | undefined>
-  /** ENG-CANDIDATES-1 MUST look at entries in key order after `after` and change nothing. */
-  candidates(lease: Lease, after: BlobKey | undefined, limit: number, call: Call): Promise<CandidatePage>
+  /**
+   * ENG-CANDIDATES-1 MUST look at entries in key order after `after` and change nothing. Without a lease, for a dry run, what is pinned now is
+   *                  protected, and nothing else.
+   */
+  candidates(lease: Lease | undefined, after: BlobKey | undefined, limit: number, call: Call): Promise<CandidatePage>
   /**
    * ENG-WINDOW-1 MUST, under the lease and the contract stamp, write a row for every key that has an entry, no row, and no unexpired pin now, and
    *              answer those keys; each row remembers the window delay in force.

@@ -40,6 +40,6 @@ async function stage(
 ): Promise<{ newly: number; anew: number }> {
   if (run.options.dryRun === true) return { newly: dead.length, anew: page.cancelled }
   if (dead.length === 0) return { newly: 0, anew: 0 }
-  const staged = await run.pool.catalog.stageCandidates(run.lease, dead)
+  const staged = await run.pool.catalog.stageCandidates(run.held, dead)
   return { newly: staged.length, anew: 0 }
 }

@@ -9,7 +9,7 @@ export async function executeDue(run: SweepRun): Promise<void> {
   do {
     run.assertGoing()
     if (!run.hasTime || run.deletesLeft <= 0) return
-    const page = await run.pool.catalog.due(run.lease, after, PAGE_SIZE)
+    const page = await run.pool.catalog.due(run.held, after, PAGE_SIZE)
     if (page.keys.length > 0) await executePage(run, page.keys)
     run.progress('execute')
     after = page.next
@@ -24,7 +24,7 @@ async function executePage(run: SweepRun, keys: readonly BlobKey[]): Promise<voi
     i += batch.length
     run.assertGoing()
     const items = batch.map((key): Removal => ({ kind: 'candidate', key, live: live.has(key) }))
-    const outcomes = await run.pool.catalog.remove(items, run.pool.trashDelayMs, run.lease)
+    const outcomes = await run.pool.catalog.remove(items, run.pool.trashDelayMs, run.held)
     for (const outcome of outcomes) tally(run, outcome)
   }
 }

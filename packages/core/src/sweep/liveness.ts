@@ -76,6 +76,9 @@ export interface LiveKeys {
   among(keys: readonly BlobKey[]): Promise<ReadonlySet<BlobKey>>
 }
 
+/** Takes keys away in batches. */
+type Load = (keys: readonly BlobKey[]) => Promise<void>
+
 /** The sources as they are registered now, for one sweep, delete, verification or `why` to ask. */
 export class LivenessView {
   readonly #sources: readonly LivenessSource[]
@@ -93,14 +96,13 @@ export class LivenessView {
    * Asks the question: reads every enumerating source, from now on. `load` takes their keys away in batches; without one they
    * are kept here, compactly. Each asking has an answer of its own, for an older one must not stand in for a newer.
    */
-  async ask(load?: (keys: readonly BlobKey[]) => Promise<void>): Promise<LiveKeys> {
+  async ask(load?: Load): Promise<LiveKeys> {
     const kept = new KeySet()
-    const keep = async (keys: readonly BlobKey[]) => {
-      for (const key of keys) kept.add(key)
-      // A source of a million keys in one array must not hold up the renewal of pins.
-      await new Promise(setImmediate)
+    for (const source of this.#sources) {
+      if (!('live' in source)) continue
+      if (load === undefined) await this.#collect(source, source.live.bind(source), key => void kept.add(key))
+      else await this.#drain(source, load)
     }
-    for (const source of this.#sources) if ('live' in source) await this.#drain(source, load ?? keep)
     return { among: keys => this.#among(keys, kept) }
   }
 
@@ -112,7 +114,6 @@ export class LivenessView {
       const keys = 'live' in source ? source.live.bind(source) : (signal: AbortSignal) => source.isLive([key], signal)
       await this.#collect(source, keys, found => {
         live ||= found === key
-        return undefined
       })
       if (live) names.push(source.name)
     }
@@ -134,22 +135,24 @@ export class LivenessView {
     return live
   }
 
-  async #drain(source: EnumeratingSource, load: (keys: readonly BlobKey[]) => Promise<void>): Promise<void> {
+  async #drain(source: EnumeratingSource, load: Load): Promise<void> {
     let batch: BlobKey[] = []
-    await this.#collect(source, source.live.bind(source), key => {
-      batch.push(key)
-      if (batch.length < PAGE_SIZE) return undefined
+    const flush = async () => {
       const full = batch
       batch = []
-      return this.#load(load, full)
-    })
-    if (batch.length > 0) await load(batch)
+      for (let i = 0; i < full.length; i += PAGE_SIZE) await load(full.slice(i, i + PAGE_SIZE))
+    }
+    const keep = (key: BlobKey) => void batch.push(key)
+    await this.#collect(source, source.live.bind(source), keep, () =>
+      batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
+    )
+    await flush()
   }
 
   /** Notes a failure to store keys as ours: it must not be blamed on the source. */
-  async #load(load: (keys: readonly BlobKey[]) => Promise<void>, keys: readonly BlobKey[]): Promise<void> {
+  async #ours(step: () => Promise<void>): Promise<void> {
     try {
-      await load(keys)
+      await step()
     } catch (error) {
       this.#loadFailure = error
       throw error
@@ -160,7 +163,8 @@ export class LivenessView {
   async #collect(
     source: LivenessSource,
     ask: (signal: AbortSignal) => Keys | Promise<Keys>,
-    each: (key: BlobKey) => Promise<void> | undefined
+    each: (key: BlobKey) => void,
+    pause?: () => Promise<void> | undefined
   ): Promise<void> {
     const patience = new Patience(source.timeoutMs ?? SOURCE_TIMEOUT_MS)
     const interrupt = new Interrupt(patience.signal, ...this.#signals)
@@ -168,7 +172,7 @@ export class LivenessView {
       interrupt.throwIfFired()
       const signal = AbortSignal.any([patience.signal, ...this.#signals])
       const keys = await interrupt.wait(Promise.resolve().then(() => ask(signal)))
-      await this.#each(keys, interrupt, patience, each)
+      await this.#each(keys, { interrupt, patience, each, pause })
     } catch (error) {
       if (this.#signals.some(signal => signal.aborted) || (error !== undefined && error === this.#loadFailure))
         throw error
@@ -179,20 +183,12 @@ export class LivenessView {
     }
   }
 
-  async #each(
-    keys: Keys,
-    interrupt: Interrupt,
-    patience: Patience,
-    each: (key: BlobKey) => Promise<void> | undefined
-  ): Promise<void> {
+  async #each(keys: Keys, { interrupt, patience, each, pause }: Taking): Promise<void> {
     if (typeof keys !== 'object' || keys === null)
       throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
     if (Symbol.iterator in keys) {
-      for (const key of keys) {
-        const stored = each(parseKey(key, this.#algorithm))
-        if (stored !== undefined) await stored
-        interrupt.throwIfFired()
-      }
+      // Without a pause: a cursor of the application's database would keep its connection from everybody else meanwhile.
+      for (const key of keys) each(parseKey(key, this.#algorithm))
       return
     }
     if (!(Symbol.asyncIterator in keys)) throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
@@ -202,7 +198,8 @@ export class LivenessView {
         const step = await interrupt.wait(iterator.next())
         if (step.done === true) return
         patience.renew()
-        await each(parseKey(step.value, this.#algorithm))
+        each(parseKey(step.value, this.#algorithm))
+        await pause?.()
       }
     } catch (error) {
       // The source may be hanging in the very step it is to be told to leave, so nobody waits for its answer.
@@ -210,6 +207,15 @@ export class LivenessView {
       throw error
     }
   }
+}
+
+/** How the keys of one source are taken. */
+interface Taking {
+  readonly interrupt: Interrupt
+  readonly patience: Patience
+  readonly each: (key: BlobKey) => void
+  /** Asked after each key of a source that can wait. */
+  readonly pause: (() => Promise<void> | undefined) | undefined
 }
 
 /** Ends after a silence. */

@@ -6,7 +6,8 @@ import { type SweepOptions, type SweepReport, SweepStop } from './report.js'
 
 interface SweepRunParts {
   readonly pool: Pool
-  readonly lease: Lease
+  /** None for a dry run, which has no effect that it would have to guard. */
+  readonly lease: Lease | undefined
   readonly live: LiveKeys
   readonly report: SweepReport
   readonly options: SweepOptions
@@ -17,7 +18,7 @@ interface SweepRunParts {
 
 export class SweepRun {
   readonly pool: Pool
-  readonly lease: Lease
+  readonly lease: Lease | undefined
   /** What the sources said, asked after the lease was taken. */
   readonly live: LiveKeys
   readonly report: SweepReport
@@ -35,9 +36,15 @@ export class SweepRun {
     this.#startedMs = parts.startedMs
   }
 
+  /** The lease, for a step that has effects. */
+  get held(): Lease {
+    if (this.lease === undefined) throw new SweepStop('LeaseLost')
+    return this.lease
+  }
+
   /** Asked before every effect. @throws SweepStop when the lease is in doubt or the caller has had enough. */
   assertGoing(): void {
-    if (this.lease.lost.aborted) throw new SweepStop('LeaseLost', this.lease.lost.reason)
+    if (this.lease?.lost.aborted === true) throw new SweepStop('LeaseLost', this.lease.lost.reason)
     const cancelled = this.#signals.find(signal => signal.aborted)
     if (cancelled !== undefined) throw new SweepStop('Cancelled', cancelled.reason)
   }

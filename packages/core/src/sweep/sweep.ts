@@ -31,7 +31,6 @@ type Step = (run: SweepRun) => Promise<void>
 
 const DURABLE: readonly Step[] = [maintain, executeDue, stageCandidates, drop]
 const INLINE: readonly Step[] = [maintain, stageCandidates, executeDue, drop]
-const DRY: readonly Step[] = [stageCandidates]
 
 /** Never rejects for what the protocol foresees: that is in the report. Rejects for failures of a medium. */
 export async function sweep(parts: SweepParts): Promise<SweepReport> {
@@ -54,15 +53,19 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
   for (const signal of signals) signal.throwIfAborted()
   if (view === undefined) throw new SweepStop('NoLivenessSources')
   if (!(await pool.exists())) return
-  await pool.establish()
   await pins.flush()
+  if (options.dryRun === true) {
+    const run = new SweepRun({ pool, lease: undefined, live: await view.ask(), report, options, signals, startedMs })
+    return stageCandidates(run)
+  }
+  await pool.establish()
   await pins.renew()
   const lease = await pool.catalog.lease()
   if (lease === undefined) throw new SweepStop('SweeperLock')
   try {
     const live = await view.ask(lease.live && (keys => pool.catalog.loadLive(lease, keys)))
     const run = new SweepRun({ pool, lease, live, report, options, signals, startedMs })
-    for (const step of stepsOf(run)) {
+    for (const step of pool.catalog.form === 'inline' ? INLINE : DURABLE) {
       run.assertGoing()
       await step(run)
     }
@@ -79,13 +82,8 @@ function protocolStopOf(error: EngineError, lease: Lease): Error {
   return error.kind === 'liveness' ? new SweepStop('ProtectFailed', error) : error
 }
 
-function stepsOf({ options, pool }: SweepRun): readonly Step[] {
-  if (options.dryRun === true) return DRY
-  return pool.catalog.form === 'inline' ? INLINE : DURABLE
-}
-
-async function maintain({ pool, lease, report }: SweepRun): Promise<void> {
-  const { pinsReaped, stagesTrashed } = await pool.catalog.maintain(lease)
+async function maintain({ pool, held, report }: SweepRun): Promise<void> {
+  const { pinsReaped, stagesTrashed } = await pool.catalog.maintain(held)
   report.pinsReaped += pinsReaped
   report.stagesReclaimed += stagesTrashed
 }

@@ -6,7 +6,7 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
   return {
     candidates: (lease, after, limit, call) =>
       atomic(call, () => {
-        const { epoch } = medium.checkLease(lease)
+        const epoch = lease && medium.checkLease(lease).epoch
         const page = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0 }
         const keys: BlobKey[] = []
         let last: BlobKey | undefined
@@ -16,7 +16,7 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
           page.scanned += 1
           last = key
           const row = medium.window.get(key)
-          if (medium.pins.has(key) || epoch.has(key)) page.live += 1
+          if (medium.pins.has(key) || epoch?.has(key)) page.live += 1
           else if (row === undefined) keys.push(key)
           else {
             page.alreadyStaged += 1

@@ -43,7 +43,7 @@ export function windowOf(pool: Pool, leases: Leases): Pick<Catalog, 'candidates'
   return {
     candidates: (lease, after, limit, call) =>
       pool.read(call, NOBODY, at => {
-        leases.check(lease, { at })
+        if (lease !== undefined) leases.check(lease, { at })
         return candidatePage(pool, at, after, limit)
       }),
     stageCandidates: (lease, keys, call) =>

@@ -11,14 +11,21 @@ const count = name => {
 }
 
 let isOver = false
-const tell = promise => promise.then(() => count('done'), error => count(classifyPostgres(error)))
+const tell = promise =>
+  promise.then(
+    () => count('done'),
+    error => count(classifyPostgres(error))
+  )
 
 async function* endless() {
   for (let n = 0; n < 200; n++) yield Buffer.from('1\n'.repeat(5_000))
 }
 
 const jobs = [
-  () => over.use(call(), session => Promise.all(Array.from({ length: 150 }, (_, n) => session.rows('SELECT $1::int', [n])))),
+  () =>
+    over.use(call(), session =>
+      Promise.all(Array.from({ length: 150 }, (_, n) => session.rows('SELECT $1::int', [n])))
+    ),
   () =>
     over.transaction(call(), async session => {
       await session.run('CREATE TEMPORARY TABLE x (v int) ON COMMIT DROP')

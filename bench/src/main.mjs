@@ -1,0 +1,44 @@
+/**
+ * The benchmarks: alkblobs beside the media it stands on and beside its peers, in one run on one disk. A figure informs; nothing
+ * here fails because of one. The exit code is 0 unless something broke.
+ */
+import { writeFileSync } from 'node:fs'
+import { inChild } from './child.mjs'
+import { optionsOf, UsageError, usage } from './options.mjs'
+import { rows } from './rows/index.mjs'
+import { conditionOf, makeSite } from './site.mjs'
+import { announce, printLoad, printRow, printVerdicts } from './table.mjs'
+
+const ROW = import.meta.resolve('./children/row.mjs')
+
+async function main(args) {
+  const known = rows.map(({ id }) => id)
+  const options = optionsOf(args, known)
+  if (options.help) {
+    process.stdout.write(usage)
+    return
+  }
+  const site = makeSite(options)
+  try {
+    announce(options, conditionOf(site))
+    const ratios = []
+    for (const id of known.filter(each => options.ids.includes(each))) {
+      const row = await inChild(ROW, { id, root: site.root, scale: options.scale })
+      printRow(row)
+      ratios.push(...row.ratios)
+    }
+    printVerdicts(ratios)
+    printLoad('at the end')
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios }, undefined, 2)}\n`)
+  } finally {
+    if (!options.keep) site.clear()
+  }
+}
+
+try {
+  await main(process.argv.slice(2))
+} catch (error) {
+  if (!(error instanceof UsageError)) throw error
+  process.stderr.write(`alkblobs bench: ${error.message}\n\n${usage}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,81 @@
+/** What the command line may say, and how much work each form of a run does. */
+import { parseArgs } from 'node:util'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+
+export const usage = `npm run bench -- [options]
+
+  --quick          less of everything, under 50 seconds: to look at while working
+  --million        the sweep at 1,000,000 entries as well (minutes)
+  --only <ids>     some rows only, separated by commas
+  --rounds <n>     rounds that count
+  --json <file>    write { "ratios": [{ "id", "value", "goal", "pass", ... }] }
+  --dir <folder>   where to write; default: a folder in bench/.cache, on the disk of the workspace
+  --keep           leave what was written
+`
+
+const FULL = {
+  name: 'full',
+  rounds: 7,
+  small: { count: 4_096, lead: 512, peerCount: 512, serialCount: 384, getCount: 16_384 },
+  streamLength: 256 * MIB,
+  streamRounds: 5,
+  ranges: 2_048,
+  memoryLength: 1024 * MIB,
+  sweepEntries: [100_000],
+  openRounds: 11
+}
+
+const QUICK = {
+  ...FULL,
+  name: 'quick',
+  rounds: 5,
+  small: { count: 1_536, lead: 256, peerCount: 256, serialCount: 192, getCount: 8_192 },
+  streamLength: 64 * MIB,
+  streamRounds: 3,
+  ranges: 1_024,
+  memoryLength: 256 * MIB,
+  sweepEntries: [20_000],
+  openRounds: 5
+}
+
+const SPECIFICATION = {
+  quick: { type: 'boolean', default: false },
+  million: { type: 'boolean', default: false },
+  only: { type: 'string' },
+  rounds: { type: 'string' },
+  json: { type: 'string' },
+  dir: { type: 'string' },
+  keep: { type: 'boolean', default: false },
+  help: { type: 'boolean', default: false }
+}
+
+/** The command line asks for what is not there. */
+export class UsageError extends Error {}
+
+/** Reads the command line. `known` are the ids of all rows. @throws UsageError naming what is wrong. */
+export function optionsOf(args, known) {
+  const values = valuesOf(args)
+  const ids = values.only === undefined ? known : values.only.split(',').filter(id => id !== '')
+  const unknown = ids.filter(id => !known.includes(id))
+  if (unknown.length > 0) throw new UsageError(`no such row: ${unknown.join(', ')}; there are ${known.join(', ')}`)
+  return { ...values, ids, scale: scaleOf(values) }
+}
+
+function valuesOf(args) {
+  try {
+    return parseArgs({ args, options: SPECIFICATION }).values
+  } catch (error) {
+    throw new UsageError(error.message)
+  }
+}
+
+function scaleOf({ quick, million, rounds }) {
+  const scale = quick ? QUICK : FULL
+  const sweepEntries = million ? [100_000, 1_000_000] : scale.sweepEntries
+  if (rounds === undefined) return { ...scale, sweepEntries }
+  const wanted = Number(rounds)
+  if (!Number.isSafeInteger(wanted) || wanted < 1) throw new UsageError('--rounds takes a whole number from 1')
+  return { ...scale, sweepEntries, rounds: wanted, streamRounds: wanted, openRounds: wanted }
+}

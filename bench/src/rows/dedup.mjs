@@ -1,0 +1,70 @@
+/** Content put that is there already: it is hashed and protected, and nothing is written but the pin. */
+import { randomBytes } from 'node:crypto'
+import { freshList } from '../content.mjs'
+import { hashBytes } from '../peers/hash-alone.mjs'
+import { openPool, putAndRelease } from '../peers/pool.mjs'
+import { milliseconds, perSecond } from '../rounds.mjs'
+
+const SMALL = 16 * 1024
+const LARGE = 16 * 1024 * 1024
+const IN_FLIGHT = 64
+
+export const dedupSmall = {
+  id: 'dedup-small',
+  unit: 'puts/s',
+  titleOf: () => `16 KiB, ${IN_FLIGHT} in flight, durable, pinned and released`,
+  async contestants({ site, scale, closing }) {
+    const store = await openPool(site.folder('pool'))
+    closing(() => store.close())
+    const { count, lead } = scale.small
+    const known = freshList(lead + count, SMALL)
+    await perSecond({ count: known.length, width: 512 }, i => putAndRelease(store, known[i]))
+    const put = contents => perSecond({ count, lead, width: IN_FLIGHT }, i => putAndRelease(store, contents[i]))
+    return [
+      { id: 'known', name: 'alkblobs, known content', note: 'hashed; only the pin is written', run: () => put(known) },
+      { id: 'fresh', name: 'alkblobs, new content', note: 'all of it', run: () => put(freshList(lead + count, SMALL)) }
+    ]
+  },
+  ratiosOf: () => [
+    {
+      id: 'dedup-small',
+      value: round => round.known.figure / round.fresh.figure,
+      atLeast: 1,
+      against: 'putting new content'
+    }
+  ]
+}
+
+export const dedupLarge = {
+  id: 'dedup-large',
+  unit: 'ms',
+  titleOf: () => '16 MiB in one buffer',
+  async contestants({ site, closing }) {
+    const store = await openPool(site.folder('pool'))
+    closing(() => store.close())
+    const content = randomBytes(LARGE)
+    await putAndRelease(store, content)
+    const many = async work => (await milliseconds(() => repeat(8, work))) / 8
+    return [
+      {
+        id: 'known',
+        name: 'alkblobs, known content',
+        note: 'hashed; the pin is written and synced',
+        run: () => many(() => putAndRelease(store, content))
+      },
+      { id: 'hash', name: 'hashing alone', note: 'the limit; keeps nothing', run: () => many(() => hashBytes(content)) }
+    ]
+  },
+  ratiosOf: () => [
+    {
+      id: 'dedup-large',
+      value: round => round.known.figure / round.hash.figure,
+      atMost: 1.2,
+      against: 'the time of hashing alone'
+    }
+  ]
+}
+
+async function repeat(times, work) {
+  for (let i = 0; i < times; i++) await work()
+}

@@ -1,0 +1,28 @@
+/** All rows, in the order in which they run: what leaves many small files behind comes late. */
+import { dedupLarge, dedupSmall } from './dedup.mjs'
+import { getSmall } from './get-small.mjs'
+import { memory } from './memory.mjs'
+import { open } from './open.mjs'
+import { putSmallConcurrent } from './put-small-concurrent.mjs'
+import { putSmallSerial } from './put-small-serial.mjs'
+import { range } from './range.mjs'
+import { getStream, putStream } from './streams.mjs'
+import { sweepScale } from './sweep-scale.mjs'
+
+/**
+ * A row is `{ id, unit, titleOf(bench), contestants(bench), ratiosOf(bench) }`. A contestant is `{ id, name, note, run }`: `note` says what it
+ * leaves out, `run` answers its figure. A ratio is `{ id, value(round), atLeast | atMost, against }`.
+ */
+export const rows = [
+  putSmallConcurrent,
+  putSmallSerial,
+  getSmall,
+  dedupSmall,
+  dedupLarge,
+  putStream,
+  getStream,
+  range,
+  sweepScale,
+  open,
+  memory
+]

@@ -1,0 +1,27 @@
+/**
+ * Turns of the event loop. An engine in this process answers without one, so that a long run of calls (a list, a verification)
+ * would keep timers, signals and the renewal of pins waiting until its end. Whoever has used up a turn waits for the next.
+ */
+
+/** Longest run of calls without a turn, in milliseconds: far below what anybody notices, far above what a turn costs. */
+const TURN_MS = 10
+
+export class Turns {
+  #beganMs = 0
+  #isOpen = false
+
+  /** Notes that something runs in this turn. */
+  enter(): void {
+    if (this.#isOpen) return
+    this.#isOpen = true
+    this.#beganMs = performance.now()
+    setImmediate(() => {
+      this.#isOpen = false
+    }).unref()
+  }
+
+  /** Whether this turn has lasted long enough. */
+  get isSpent(): boolean {
+    return this.#isOpen && performance.now() - this.#beganMs > TURN_MS
+  }
+}

@@ -1,0 +1,42 @@
+// A run of calls that an engine answers at once must not keep timers, signals and renewals waiting until its end.
+import { expect, it } from 'vitest'
+import type { Engine } from '../src/engine.js'
+import { EngineCalls } from '../src/engine-calls.js'
+
+const engine: Engine = {
+  name: 'quick',
+  version: '0',
+  durability: 'process',
+  classify: () => 'unknown',
+  close: async () => {}
+}
+
+/** Keeps the processor for a while, as a call into a database in this process does. */
+function work(ms: number): void {
+  for (const end = performance.now() + ms; performance.now() < end; );
+}
+
+it('lets a timer fire in the middle of a long run of calls', async () => {
+  const calls = new EngineCalls(engine, 1_000)
+  const late = AbortSignal.timeout(20)
+  let count = 0
+  // Twenty times as long as the timer: without a turn it would fire after the last call.
+  while (!late.aborted && count < 200) {
+    await calls.run('look', { readOnly: true }, async () => work(2))
+    count += 1
+  }
+  expect(count).toBeLessThan(200)
+  await calls.close()
+})
+
+it('costs a call that stands alone no turn', async () => {
+  const calls = new EngineCalls(engine, 1_000)
+  await new Promise(setImmediate)
+  let turned = false
+  setImmediate(() => {
+    turned = true
+  })
+  await calls.run('look', { readOnly: true }, async () => 'at once')
+  expect(turned).toBe(false)
+  await calls.close()
+})
