@@ -40,7 +40,8 @@ module.exports = {
     },
     {
       name: 'only-sessions-import-the-driver',
-      comment: 'The driver loses statements and processes with a dying connection; one guard stands before it, for all.',
+      comment:
+        'The driver loses statements and processes with a dying connection; one guard stands before it, for all.',
       severity: 'error',
       from: { path: '/src/', pathNot: '^packages/(postgres-session|testkit|columns)/' },
       to: { path: 'node_modules/postgres/' }

@@ -13,22 +13,32 @@ const alias = Object.entries(paths).map(([name, [file]]) => ({
   replacement: fileURLToPath(new URL(file, root))
 }))
 
-// `npm test` runs the property suites as a part of their own, with a time budget of their own.
+// `npm test` runs what needs PostgreSQL, and the property suites, as parts of their own, each with a time budget of its own.
 const part = process.env.ALKBLOBS_TEST_PART
 const properties = '**/properties*.spec.ts'
-const selections: Record<string, { include?: string[]; exclude?: string[] }> = {
-  embedded: { exclude: ['**/node_modules/**', '**/dist/**', properties] },
-  properties: { include: [properties] }
+const never = ['**/node_modules/**', '**/dist/**']
+
+/** Where the specs that need the server are: all over the package, in one folder of it, or nowhere. */
+type Postgres = boolean | string
+
+function selection(postgres: Postgres): { include?: string[]; exclude?: string[] } {
+  const onServer = typeof postgres === 'string' ? [`${postgres}/**`] : postgres ? ['**'] : []
+  if (part === 'embedded') return { exclude: [...never, properties, ...onServer] }
+  if (part === 'properties') return { include: [properties] }
+  if (part !== 'postgres') return {}
+  const specs = typeof postgres === 'string' ? [`${postgres}/**/*.spec.ts`] : ['tests/**/*.spec.ts']
+  return { include: postgres === false ? [] : specs, exclude: [...never, properties] }
 }
 
 // Joins the PostgreSQL server of this run, or starts it, and lets go of it when the run ends.
 const postgresSetup = fileURLToPath(new URL('packages/testkit/src/vitest.ts', root))
 
 /**
- * The vitest configuration of one package; `name` is its folder and the label in reports. With `postgres` its tests find
- * the server of the run.
+ * The vitest configuration of one package; `name` is its folder and the label in reports. With `postgres` its tests, or those
+ * in that folder, find the server of the run.
  */
-export function suite(name: string, needs: { readonly postgres?: boolean } = {}) {
+export function suite(name: string, { postgres = false }: { readonly postgres?: Postgres } = {}) {
+  const needsServer = postgres !== false && part !== 'embedded' && !(part === 'properties' && postgres !== true)
   return defineConfig({
     resolve: { alias },
     test: {
@@ -37,9 +47,9 @@ export function suite(name: string, needs: { readonly postgres?: boolean } = {})
       passWithNoTests: true,
       testTimeout: 30_000,
       hookTimeout: 30_000,
-      ...(needs.postgres ? { globalSetup: [postgresSetup] } : {}),
+      ...(needsServer ? { globalSetup: [postgresSetup] } : {}),
       reporters: ['default', ['json', { outputFile: `test-results/${part ?? 'all'}.json` }]],
-      ...(part === undefined ? {} : selections[part])
+      ...selection(postgres)
     }
   })
 }

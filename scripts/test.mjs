@@ -2,8 +2,11 @@
 //   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`
 //   --only conformance  checks and prints the report of the last run of the columns
 //   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
-// The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
+// What needs PostgreSQL finds a server or starts one; where none can be had it is skipped with the reason, and fails with
+// ALKBLOBS_REQUIRE=postgres. The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { pathToFileURL } from 'node:url'
 import { lint } from './lint.mjs'
 import { packCheck } from './pack-check.mjs'
 import { setup } from './setup.mjs'
@@ -16,11 +19,13 @@ const checks = async () => countChecks([...(await lint()), ...(await tidy()), ..
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
+  { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance() },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
 ]
 
+const testkit = '@alkblobs/testkit'
 const conformanceReport = inRoot('test-results', 'conformance.json')
 
 const countChecks = outcomes => ({
@@ -29,19 +34,26 @@ const countChecks = outcomes => ({
   skipped: 0
 })
 
-/** The packages that have specs of a part. */
+/** The packages that have specs of a part. What needs the server lies in `tests/postgres`, or is all of a package that uses the kit. */
 function testedIn(part) {
-  const isProperties = file => /(^|\/)properties[^/]*\.spec\.ts$/.test(file)
-  const hasSpecs = folder =>
-    existsSync(inRoot(folder, 'tests')) &&
-    readdirSync(inRoot(folder, 'tests'), { recursive: true })
+  const partOf = ({ folder, json }) => {
+    const usesKit = json.name === testkit || [json.dependencies, json.devDependencies].some(each => each?.[testkit])
+    const isWhole = usesKit && !existsSync(inRoot(folder, 'tests', 'postgres'))
+    return file => {
+      if (/(^|\/)properties[^/]*\.spec\.ts$/.test(file)) return 'properties'
+      return isWhole || file.startsWith('postgres/') ? 'postgres' : 'embedded'
+    }
+  }
+  const hasSpecs = each =>
+    existsSync(inRoot(each.folder, 'tests')) &&
+    readdirSync(inRoot(each.folder, 'tests'), { recursive: true })
       .map(file => file.replaceAll('\\', '/'))
-      .some(file => file.endsWith('.spec.ts') && isProperties(file) === (part === 'properties'))
-  return packages().filter(({ folder, json }) => json.scripts?.test !== undefined && hasSpecs(folder))
+      .some(file => file.endsWith('.spec.ts') && partOf(each)(file) === part)
+  return packages().filter(each => each.json.scripts?.test !== undefined && hasSpecs(each))
 }
 
 /** Runs one part of every package's tests and adds up what vitest's own reports say. */
-async function vitest(part) {
+async function vitest(part, { mayBeSkipped = false } = {}) {
   const tested = testedIn(part)
   const reportOf = ({ folder }) => inRoot(folder, 'test-results', `${part}.json`)
   for (const each of tested) rmSync(reportOf(each), { force: true })
@@ -52,7 +64,7 @@ async function vitest(part) {
 
   const sum = { passed: 0, failed: 0, skipped: 0 }
   for (const each of tested) add(sum, countReport(each, reportOf(each)))
-  if (sum.passed + sum.failed === 0) sum.failed = fail(`${part}: not one test ran`)
+  if (sum.passed + sum.failed === 0 && !mayBeSkipped) sum.failed = fail(`${part}: not one test ran`)
   if (code !== 0 && sum.failed === 0) sum.failed = fail(`${part}: a test run ended with exit code ${code}`)
   return sum
 }
@@ -61,6 +73,41 @@ async function vitest(part) {
 async function embedded() {
   rmSync(conformanceReport, { force: true })
   return await vitest('embedded')
+}
+
+/** One server for the whole part, and a count of what the tests have left on it. */
+async function postgres() {
+  rmSync(conformanceReport, { force: true })
+  const { holdForRun, noServer, residue } = await import(
+    pathToFileURL(inRoot('packages', 'testkit', 'dist', 'index.js')).href
+  )
+  let server
+  try {
+    server = await holdForRun()
+  } catch (error) {
+    return { passed: 0, failed: fail(`postgres: ${error.message}`), skipped: 0 }
+  }
+  process.stdout.write(`${server.line}\n`)
+  try {
+    if (noServer() !== undefined) return await vitest('postgres', { mayBeSkipped: true })
+    const before = await residue()
+    const sum = await vitest('postgres')
+    add(sum, await nothingLeft(before, residue))
+    return sum
+  } finally {
+    await server.release()
+  }
+}
+
+/** A session takes a moment to end on the server; everything else is there or not. */
+async function nothingLeft(before, residue) {
+  let left
+  for (const until = performance.now() + 3_000; left === undefined || performance.now() < until; await sleep(100)) {
+    const after = await residue()
+    left = Object.keys(after).filter(what => after[what] > before[what])
+    if (left.length === 0) return { passed: 1, failed: 0, skipped: 0 }
+  }
+  return { passed: 0, failed: fail(`postgres: the tests left ${left.join(', ')} on the server`), skipped: 0 }
 }
 
 /** The gate over the report that the columns have left, printed as a matrix. Nothing is run a second time. */

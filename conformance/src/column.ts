@@ -50,6 +50,18 @@ export function verdict(row: Row, error?: unknown): RowResult {
     : { name, invariant, status: 'fail', reason: describe(error) }
 }
 
+/** A column whose engines cannot be had here: every row that applies is skipped, for that reason. */
+export function skippedColumn(factory: StoreFactory, rows: readonly Row[], reason: string): ColumnResult {
+  return {
+    column: factory.name,
+    engines: [],
+    rows: rows.map(row => {
+      const { name, invariant } = row
+      return notApplicable(factory, row) ?? { name, invariant, status: 'skip', reason }
+    })
+  }
+}
+
 /**
  * Runs one row against a factory, within its time, and tears the factory down whatever happened.
  * @throws what the row threw; a row that hangs is a violation of its own.

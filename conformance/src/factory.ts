@@ -2,7 +2,7 @@
  * What a column brings: a way to make stores over one engine configuration, and optionally a way to look at the medium
  * behind the store's back. Whoever writes an engine writes one of these; the rows do the rest.
  */
-import type { Store, StoreOptions } from '@alkblobs/core'
+import type { Store, StoreOptions, TableSource } from '@alkblobs/core'
 import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
 
 /**
@@ -21,7 +21,10 @@ import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
  * | `corrupt-inline` | the oracle can `corrupt` bodies of the kv tier |
  * | `handles` | the oracle counts what is open on the medium |
  * | `refuse` | the oracle can make the medium `refuse` entries |
- * | `root`, `file` | the medium is a folder / a database file: the rows about these media |
+ * | `root`, `file`, `schema` | a medium is a folder / a database file / a schema of a server: the rows about these media |
+ * | `large-objects` | bodies are large objects of a database server |
+ * | `tables` | the oracle makes tables of an `application` beside the catalog |
+ * | `transactions` | the oracle can hold a transaction open that pins: `pinInTransaction` |
  */
 export const TRAITS = [
   'mem-only',
@@ -39,7 +42,11 @@ export const TRAITS = [
   'handles',
   'refuse',
   'root',
-  'file'
+  'file',
+  'schema',
+  'large-objects',
+  'tables',
+  'transactions'
 ] as const
 
 /** One of {@link TRAITS}. */
@@ -75,6 +82,23 @@ export interface MediumCounts {
   readonly pins: number
 }
 
+/** A table of the application that embeds the store, in the database of the catalog. */
+export interface ApplicationTable {
+  /** What `store.protect` takes. */
+  readonly source: TableSource
+  reference(keys: readonly BlobKey[]): Promise<void>
+  forget(keys: readonly BlobKey[]): Promise<void>
+  /** All that somebody could have changed about the table, its rows included, in a form that can be compared. */
+  look(): Promise<unknown>
+  drop(): Promise<void>
+}
+
+/** A transaction of somebody else that has done its work and is still open. */
+export interface OpenTransaction {
+  commit(): Promise<void>
+  rollback(): Promise<void>
+}
+
 /** Looks at one store's medium over a connection of its own, never through the store. */
 export interface MediumOracle {
   counts(): Promise<MediumCounts>
@@ -86,10 +110,14 @@ export interface MediumOracle {
   expirePins?(key?: BlobKey): Promise<void>
   /** With `corrupt` or `corrupt-inline`: damages the stored bytes of a key. */
   corrupt?(key: BlobKey, how: Damage): Promise<void>
-  /** With `handles`: what this process holds open on the medium (descriptors, cursors). */
+  /** With `handles`: what the store holds open on the medium (descriptors, cursors, sessions that are not idle). */
   handles?(): Promise<number>
   /** With `refuse`: the medium fails, and undoes, every transaction that makes an entry of that length; `undefined`: it is well again. */
   refuse?(length: number | undefined): Promise<void>
+  /** With `tables`: a new table that references nothing yet, with keys as text or as their bytes; it goes with the teardown. */
+  application?(form: 'text' | 'bytes'): Promise<ApplicationTable>
+  /** With `transactions`: somebody else pins a key for an hour, and has not committed it. */
+  pinInTransaction?(key: BlobKey): Promise<OpenTransaction>
   /** With `root`: replaces every folder a body could go into by a link that leads out of the root; answers a count of what went there. */
   linkOut?(): Promise<() => Promise<number>>
   /** With `root`: removes folders that hold nothing, as a zealous cleaner would. */

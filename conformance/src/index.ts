@@ -10,17 +10,20 @@ export {
   type RowStatus,
   runColumn,
   runRow,
+  skippedColumn,
   verdict
 } from './column.js'
 export { bytesOf, contentMatrix, type InterestingSize, interestingSizes, tierLengths } from './content.js'
 export { summaryOf } from './engine-summary.js'
 export { equal, holds, PropertyViolation, present, refuses, sameBytes, settled } from './expect.js'
 export {
+  type ApplicationTable,
   type Damage,
   type EngineSummary,
   lacking,
   type MediumCounts,
   type MediumOracle,
+  type OpenTransaction,
   type OpenTuning,
   type StoreFactory,
   TRAITS,

@@ -13,6 +13,7 @@ import {
   runColumn,
   runRow,
   type StoreFactory,
+  skippedColumn,
   writeColumn
 } from '../src/index.js'
 
@@ -104,6 +105,20 @@ describe('the gate', () => {
     const lines = matrix(columnOf(result('row_one', 'fail')), [one, two]).split('\n')
     expect(lines[0]).toBe('row      pretend')
     expect(lines.slice(2)).toEqual(['row_one  FAIL', 'row_two  ?'])
+  })
+})
+
+test('a column whose engines cannot be had is skipped as a whole, row by row, with the reason', () => {
+  const { factory } = factoryOf('away')
+  const applies = rowOf('it_holds')
+  const lacks = rowOf('it_needs_a_file', undefined, ['file'])
+  const { engines, rows } = skippedColumn(factory, [applies, lacks], 'no server answers')
+  expect({ engines, rows }).toMatchObject({
+    engines: [],
+    rows: [
+      { name: 'it_holds', status: 'skip', reason: 'no server answers' },
+      { name: 'it_needs_a_file', status: 'not-applicable' }
+    ]
   })
 })
 

@@ -1,3 +1,3 @@
 import { suite } from '../../vitest.shared.js'
 
-export default suite('packages/cli')
+export default suite('packages/cli', { postgres: 'tests/postgres' })

@@ -9,9 +9,11 @@ import { dedupRows } from './dedup.js'
 import { folderRows } from './folders.js'
 import { handoverRows } from './handover.js'
 import { hygieneRows } from './hygiene.js'
+import { largeObjectRows } from './large-objects.js'
 import { lockedRows } from './locked.js'
 import { mediaRows } from './media.js'
 import { modeRows } from './modes.js'
+import { openTransactionRows } from './open-transaction.js'
 import { openingBesideRows } from './opening-beside.js'
 import { pinRows } from './pins.js'
 import { placementRows } from './placement.js'
@@ -23,6 +25,7 @@ import { roundTripRows } from './round-trip.js'
 import { sweepAbortRows } from './sweep-aborts.js'
 import { durableSweepRows } from './sweep-durable.js'
 import { inlineSweepRows } from './sweep-inline.js'
+import { tableRows } from './tables.js'
 import { unsteadyRows } from './unsteady.js'
 import { verificationRows } from './verification.js'
 import { virginRows } from './virgin.js'
@@ -42,9 +45,12 @@ export const rows: readonly Row[] = [
   ...durableSweepRows,
   ...arbitrationRows,
   ...lockedRows,
+  ...openTransactionRows,
+  ...tableRows,
   ...handoverRows,
   ...pinRows,
   ...readingRows,
+  ...largeObjectRows,
   ...readingBesideRows,
   ...verificationRows,
   ...repairingRows,

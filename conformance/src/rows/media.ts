@@ -245,7 +245,8 @@ const refusedWrite = row({
   run: over(async (store, factory) => {
     const oracle = oracleOf(factory, store)
     store.protect(sourceOver([]))
-    await store.put('the pool is made')
+    // Kept to the end: what nobody can reach any more is let go.
+    const made = await store.put('the pool is made')
     for (const length of tierLengths(factory)) {
       await oracle.refuse?.(length)
       const typed = (error: unknown) => codeOf(error) === EngineFailed && (error as Error).cause !== undefined
@@ -266,6 +267,7 @@ const refusedWrite = row({
       await receipt.release()
       equal(await store.delete(receipt.key), true, 'and it is an entry like any other')
     }
+    await made.release()
   })
 })
 

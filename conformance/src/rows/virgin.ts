@@ -6,7 +6,7 @@ import { over, row } from '../row.js'
  * Contract stamp: docs/spec/store-api.md#opening
  * Contract stamp: docs/spec/engine-contract.md#catalog
  */
-const virgin = (name: string, trait: 'root' | 'file', statement: string) =>
+const virgin = (name: string, trait: 'root' | 'file' | 'schema', statement: string) =>
   row({
     name,
     statement,
@@ -42,4 +42,10 @@ const virginFile = virgin(
   'Reads of a pool whose database file is not there yet answer "absent" and create nothing.'
 )
 
-export const virginRows = [virginRoot, virginFile]
+const virginSchema = virgin(
+  'virgin_store_reads_are_no_ops_on_a_fresh_schema',
+  'schema',
+  'Reads of a pool whose schema is not there yet answer "absent" and create nothing.'
+)
+
+export const virginRows = [virginRoot, virginFile, virginSchema]

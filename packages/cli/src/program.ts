@@ -34,6 +34,9 @@ const COMMANDS: readonly ((cli: Cli) => Command)[] = [
 const STORES_HELP = `
 Stores:
   sqlite:<folder>  small blobs in <folder>/kv.db, large ones in <folder>/large
+  postgres://<user>@<host>/<database>[?schema=<name>][&root=<folder> | &large=pglo]
+                   small blobs in a schema of the database; large ones as files
+                   in a folder, or as large objects of the database
   mem:             nothing is kept; for trying things out
   Without --store the command uses $ALKBLOBS_STORE, then ${DEFAULT_STORE}.
 

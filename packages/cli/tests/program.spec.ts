@@ -82,7 +82,17 @@ test('an engine that is not installed is answered with the line that installs it
   const missing = async () => {
     throw Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })
   }
-  const opened = openPool(parseStoreUrl('sqlite:pool'), {}, { mem: missing, sqlite: missing, local: missing })
+  const opened = openPool(
+    parseStoreUrl('sqlite:pool'),
+    {},
+    {
+      mem: missing,
+      sqlite: missing,
+      local: missing,
+      postgres: missing,
+      pglo: missing
+    }
+  )
   await expect(opened).rejects.toThrow('npm install @alkblobs/engine-sqlite')
   await expect(opened).rejects.toBeInstanceOf(CommandError)
 })

@@ -8,6 +8,7 @@ import { LiveFileError, parseLiveFile } from '../src/live-file.js'
 import { parseRange, resolveRange } from '../src/range.js'
 import { parseMilliseconds } from '../src/session.js'
 import { parseStoreUrl } from '../src/store-url.js'
+import { parseTableColumn } from '../src/table-name.js'
 
 const anyText = fc.oneof(
   fc.string({ unit: 'binary' }),
@@ -80,9 +81,65 @@ describe('parseStoreUrl', () => {
     )
   })
 
-  test('a password in a connection string never shows in the message', () => {
-    expect(() => parseStoreUrl('postgres://me:secret@host/db')).toThrow(UsageError)
-    expect(() => parseStoreUrl('postgres://me:secret@host/db')).not.toThrow(/secret/)
+  test('a password in a connection string never shows: not in the address, not in what a refusal says', () => {
+    const secret = 'hunter2'
+    const given = fc.constantFrom(
+      `postgres://me:${secret}@host/db`,
+      `postgresql://me:${secret}@host:5433/db?schema=media&root=files`,
+      `postgres://host/db?user=me&password=${secret}&large=pglo`,
+      `postgres://me:${secret}@host:port/db`,
+      `postgres:me:${secret}@host/db`,
+      `postgres://me:${secret}@host/db?large=${secret}`,
+      `postgres://me:${secret}@host/db?large=pglo&root=${secret}`,
+      `mysql://me:${secret}@host/db`
+    )
+    fc.assert(
+      fc.property(given, text => {
+        try {
+          expect(parseStoreUrl(text).url).not.toContain(secret)
+        } catch (error) {
+          expect(error).toBeInstanceOf(UsageError)
+          expect((error as Error).message).not.toContain(secret)
+        }
+      })
+    )
+  })
+
+  test('a postgres URL keeps the options of the connection, and gives ours to the engines', () => {
+    expect(parseStoreUrl('postgres://me@host/db?sslmode=require&schema=media&large=pglo')).toEqual({
+      scheme: 'postgres',
+      url: 'postgres://host/db?schema=media',
+      connection: 'postgres://me@host/db?sslmode=require',
+      schema: 'media',
+      large: { schema: 'media_pglo' }
+    })
+    expect(parseStoreUrl('postgres://host/db')).toMatchObject({ schema: 'alkblobs', large: undefined })
+    expect(parseStoreUrl('postgres://host/db?root=./files')).toMatchObject({ large: { root: './files' } })
+  })
+})
+
+describe('parseTableColumn', () => {
+  const bare = fc.stringMatching(/^[A-Za-z_][A-Za-z0-9_ -]{0,12}$/)
+  const quote = (name: string) => `"${name.replaceAll('"', '""')}"`
+  const name = fc.string({ minLength: 1, maxLength: 12 })
+
+  test('any text is a column or a usage error', () => {
+    fc.assert(fc.property(anyText, text => void parsed(() => parseTableColumn(text))))
+  })
+
+  test('parts are taken as they are written, and the column without its quotes', () => {
+    fc.assert(
+      fc.property(bare, bare, name, (schema, table, column) => {
+        expect(parseTableColumn(`${table}.${quote(column)}`)).toEqual({ table, column })
+        const qualified = `${schema}.${quote(table)}`
+        expect(parseTableColumn(`${qualified}.${table}`)).toEqual({ table: qualified, column: table })
+      })
+    )
+  })
+
+  test('one part, four parts and open quotes are refused', () => {
+    for (const text of ['', 'column', '.column', 'table.', 'a.b.c.d', '"a.b', 'a..b', '"a"b.c'])
+      expect(() => parseTableColumn(text), text).toThrow(UsageError)
   })
 })
 

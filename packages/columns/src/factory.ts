@@ -1,5 +1,5 @@
 /**
- * Makes a factory from the description of a column. It keeps every store and folder it made until the teardown, which
+ * Makes a factory from the description of a column. It keeps every store and site it made until the teardown, which
  * closes and removes exactly those, open, closed or abandoned.
  */
 import {
@@ -13,7 +13,7 @@ import {
 import { openStore, type Store } from '@alkblobs/core'
 import type { EngineDefinition } from '@alkblobs/core/engine'
 import { type OraclePart, oracleOver } from './oracles/part.js'
-import { makeFolder, removeFolder } from './site.js'
+import { makeSite, type Site } from './site.js'
 
 /** The media of one pool: engines that open them, and the parts of an oracle over them. */
 export interface Media {
@@ -27,11 +27,18 @@ export interface ColumnDraft {
   readonly name: string
   readonly traits: readonly Trait[]
   readonly threshold?: number
-  /** New media in a folder of their own; with `large`, over the large medium of the other folder. */
-  media(folder: string, largeFolder?: string): Media
+  /** Whether its media are on the server of the tests, so that it is skipped where there is none. */
+  readonly needsServer?: boolean
+  /** New media on a site of their own; with `largeSite`, over the large medium of that one. */
+  media(site: Site, largeSite?: Site): Media | Promise<Media>
 }
 
-/** Where a factory makes its folders. */
+/** A factory that knows what it needs of the machine. */
+export interface ColumnFactory extends StoreFactory {
+  readonly needsServer: boolean
+}
+
+/** Where a factory makes its sites. */
 export interface Place {
   /** Default: the system's temporary folder. */
   readonly below?: string
@@ -42,7 +49,7 @@ const CLOSE_WAIT_MS = 2_000
 
 interface Opened {
   readonly media: Media
-  readonly folder: string
+  readonly site: Site
   readonly tuning: OpenTuning
 }
 
@@ -73,29 +80,29 @@ async function openOn(
 
 /** The engines of a column, asked on media that are removed at once. */
 async function enginesOf(draft: ColumnDraft, { below }: Place): Promise<readonly EngineSummary[]> {
-  const folder = await makeFolder(below)
+  const site = await makeSite(below)
   try {
-    const { kv, large } = draft.media(folder)
+    const { kv, large } = await draft.media(site)
     return await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
   } finally {
-    await removeFolder(folder)
+    await site.remove()
   }
 }
 
 /** A factory over the column. Each call of `factoryOf` answers one that knows nothing of others. */
-export function factoryOf(draft: ColumnDraft, place: Place = {}): StoreFactory {
+export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory {
   const stores = new Map<Store, Opened>()
-  const folders = new Set<string>()
+  const sites = new Set<Site>()
 
-  const openIn = async (folder: string, media: Media, tuning: OpenTuning): Promise<Store> => {
+  const openIn = async (site: Site, media: Media, tuning: OpenTuning): Promise<Store> => {
     const store = await openOn(media, draft, tuning)
-    stores.set(store, { media, folder, tuning })
+    stores.set(store, { media, site, tuning })
     return store
   }
-  const freshFolder = async () => {
-    const folder = await makeFolder(place.below)
-    folders.add(folder)
-    return folder
+  const freshSite = async () => {
+    const site = await makeSite(place.below)
+    sites.add(site)
+    return site
   }
   const openedAs = (store: Store): Opened => {
     const opened = stores.get(store)
@@ -104,26 +111,27 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): StoreFactory {
   }
   const has = (trait: Trait) => draft.traits.includes(trait)
   const open: StoreFactory['open'] = async (tuning = {}) => {
-    const folder = await freshFolder()
-    return await openIn(folder, draft.media(folder), tuning)
+    const site = await freshSite()
+    return await openIn(site, await draft.media(site), tuning)
   }
   const second: StoreFactory['second'] = async (store, tuning) => {
-    const { folder, media, tuning: before } = openedAs(store)
-    return await openIn(folder, media, tuning ?? withoutWrap(before))
+    const { site, media, tuning: before } = openedAs(store)
+    return await openIn(site, media, tuning ?? withoutWrap(before))
   }
   const reopen: StoreFactory['reopen'] = async (store, tuning) => {
-    const { folder, media, tuning: before } = openedAs(store)
+    const { site, media, tuning: before } = openedAs(store)
     await store.close()
-    return await openIn(folder, media, tuning ?? withoutWrap(before))
+    return await openIn(site, media, tuning ?? withoutWrap(before))
   }
   const foreign: StoreFactory['foreign'] = async (store, tuning = {}) => {
-    const folder = await freshFolder()
-    return await openIn(folder, draft.media(folder, openedAs(store).folder), tuning)
+    const site = await freshSite()
+    return await openIn(site, await draft.media(site, openedAs(store).site), tuning)
   }
   return {
     name: draft.name,
     traits: draft.traits,
     threshold: draft.threshold,
+    needsServer: draft.needsServer ?? false,
     open,
     // What a column cannot do is not there: a row that forgot to say what it needs fails instead of finding it half done.
     ...(has('second') ? { second } : {}),
@@ -134,8 +142,8 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): StoreFactory {
     async teardown() {
       await Promise.all([...stores.keys()].map(closeAbandoned))
       stores.clear()
-      await Promise.all([...folders].map(removeFolder))
-      folders.clear()
+      await Promise.all([...sites].map(site => site.remove()))
+      sites.clear()
     }
   }
 }

@@ -1,29 +1,59 @@
 /** The gate over a report that a run has left on disk: the same findings as over a run, and doubt where there is no report of it. */
 import { readFile } from 'node:fs/promises'
-import { type ConformanceReport, findings, matrix, type Row, reportOf, type StoreFactory } from '@alkblobs/conformance'
+import { type ConformanceReport, findings, matrix, type Row, reportOf } from '@alkblobs/conformance'
+import type { ColumnFactory } from './factory.js'
 
-/** What the gate says: the run as a table, and everything that is wrong with it, each as one line. */
+/** What the gate says: the run as a table, everything that is wrong with it, and every column this machine cannot run, each as one line. */
 export interface Gated {
   readonly table: string
   readonly found: readonly string[]
+  readonly skipped: readonly string[]
 }
 
-type Columns = readonly Pick<StoreFactory, 'name' | 'traits'>[]
+type Columns = readonly Pick<ColumnFactory, 'name' | 'traits' | 'needsServer'>[]
+
+/** What a run is judged by. */
+export interface Judgement {
+  readonly rows: readonly Row[]
+  readonly factories: Columns
+  /** A column that was skipped as a whole is a finding too. */
+  readonly isServerRequired: boolean
+}
 
 /** The gate over columns that have just run. */
-export function gate(columns: ConformanceReport['columns'], rows: readonly Row[], factories: Columns): Gated {
-  return { table: matrix(columns, rows), found: findings(columns, rows, factories) }
+export function gate(columns: ConformanceReport['columns'], { rows, factories, isServerRequired }: Judgement): Gated {
+  const found = findings(columns, rows, factories)
+  const table = matrix(columns, rows)
+  if (isServerRequired) return { table, found, skipped: [] }
+  const whole = columns.flatMap(column => {
+    const { needsServer } = factories.find(({ name }) => name === column.column) ?? { needsServer: false }
+    const applied = column.rows.filter(({ status }) => status !== 'not-applicable')
+    const reason = applied[0]?.reason
+    const isWhole = applied.length > 0 && applied.every(each => each.status === 'skip' && each.reason === reason)
+    return needsServer && isWhole ? [{ column: column.column, reason, rows: applied }] : []
+  })
+  // A column of which one row was skipped is none that cannot be had here: its findings stay.
+  const excused = new Set(
+    whole.flatMap(({ column, reason, rows: skipped }) =>
+      skipped.map(({ name }) => `${column}: ${name}: skip: ${reason}`)
+    )
+  )
+  return {
+    table,
+    found: found.filter(line => !excused.has(line)),
+    skipped: whole.map(({ column, reason }) => `${column}: skipped: ${reason}`)
+  }
 }
 
 /** The gate over the report in a file. Nothing is run; a report that is not there, or of something else, is a finding. */
-export async function gateFile(file: string, rows: readonly Row[], factories: Columns): Promise<Gated> {
+export async function gateFile(file: string, judgement: Judgement): Promise<Gated> {
   const report = await readReport(file)
-  if (typeof report === 'string') return { table: '', found: [report] }
+  if (typeof report === 'string') return { table: '', found: [report], skipped: [] }
   const now = reportOf([])
-  const gated = gate(report.columns, rows, factories)
+  const gated = gate(report.columns, judgement)
   const stale = (['contractVersion', 'node'] as const).filter(field => report[field] !== now[field])
   return {
-    table: gated.table,
+    ...gated,
     found: [...stale.map(field => `the report is of ${field} ${report[field]}, not ${now[field]}`), ...gated.found]
   }
 }

@@ -1,4 +1,6 @@
 /** The conformance columns of this repository, for its own tests. */
-export { columns, kvOnlyMem, kvOnlySqlite, memLocal, memOnly, sqliteLocal } from './columns.js'
-export { type ColumnDraft, factoryOf, type Media, type Place } from './factory.js'
+export { columns, embeddedColumns, postgresColumns } from './columns.js'
+export { kvOnlyMem, kvOnlySqlite, memLocal, memOnly, sqliteLocal } from './embedded-columns.js'
+export { type ColumnDraft, type ColumnFactory, factoryOf, type Media, type Place } from './factory.js'
+export { kvOnlyPostgres, postgresLocal, postgresPglo, sqlitePglo } from './postgres-columns.js'
 export { memoryFolder } from './site.js'

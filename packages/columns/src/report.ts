@@ -5,8 +5,10 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type ColumnResult, reportOf, rows, runColumn, type StoreFactory, writeReport } from '@alkblobs/conformance'
+import { type ColumnResult, reportOf, rows, runColumn, skippedColumn, writeReport } from '@alkblobs/conformance'
+import { holdForRun, isRequired, noServer } from '@alkblobs/testkit'
 import { columns } from './columns.js'
+import type { ColumnFactory } from './factory.js'
 import { type Gated, gate, gateFile } from './gate.js'
 
 /** The folder of the workspace: reports of all packages lie in one place. */
@@ -20,9 +22,16 @@ function workspaceFolder(): string {
   return folder
 }
 
-async function runAll(factories: readonly StoreFactory[]): Promise<readonly ColumnResult[]> {
+async function runAll(
+  factories: readonly ColumnFactory[],
+  noServer: string | undefined
+): Promise<readonly ColumnResult[]> {
   const results: ColumnResult[] = []
   for (const factory of factories) {
+    if (factory.needsServer && noServer !== undefined) {
+      results.push(skippedColumn(factory, rows, noServer))
+      continue
+    }
     results.push(
       await runColumn(factory, rows, ({ name, status, reason }) => {
         // Progress and failures go to the error output: the matrix alone is the result.
@@ -34,20 +43,27 @@ async function runAll(factories: readonly StoreFactory[]): Promise<readonly Colu
   return results
 }
 
-function print({ table, found }: Gated, factories: readonly StoreFactory[]): void {
+function print({ table, found, skipped }: Gated): void {
   if (table !== '') process.stdout.write(`${table}\n\n`)
-  for (const finding of found) process.stdout.write(`${finding}\n`)
-  const summary =
-    found.length === 0 ? `conforms: ${rows.length} rows, ${factories.length} columns` : `${found.length} findings`
-  process.stdout.write(`${summary}\n`)
+  for (const line of [...found, ...skipped]) process.stdout.write(`${line}\n`)
+  const ran = `${rows.length} rows, ${factories.length - skipped.length} columns`
+  const left = skipped.length === 0 ? '' : `, ${skipped.length} columns skipped`
+  process.stdout.write(found.length === 0 ? `conforms: ${ran}${left}\n` : `${found.length} findings\n`)
   process.exitCode = found.length === 0 ? 0 : 1
 }
 
 const file = join(workspaceFolder(), 'test-results', 'conformance.json')
 const factories = columns.map(make => make())
-if (process.argv.includes('--check')) print(await gateFile(file, rows, factories), factories)
+const judgement = { rows, factories, isServerRequired: isRequired() }
+if (process.argv.includes('--check')) print(await gateFile(file, judgement))
 else {
-  const results = await runAll(factories)
-  await writeReport(file, reportOf(results))
-  print(gate(results, rows, factories), factories)
+  const server = await holdForRun()
+  process.stderr.write(`columns use ${server.line}\n`)
+  try {
+    const results = await runAll(factories, noServer())
+    await writeReport(file, reportOf(results))
+    print(gate(results, judgement))
+  } finally {
+    await server.release()
+  }
 }

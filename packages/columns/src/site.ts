@@ -1,11 +1,55 @@
-/** Where a column keeps what it makes: one folder for each pool, below the system's temporary folder, gone after the row. */
+/**
+ * Where a column keeps what it makes for one pool: a folder below the system's temporary folder, and schemas and a database on
+ * the server of the tests for those that ask. All of it is gone after the row.
+ */
 import { accessSync, constants } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { freshDatabase, freshSchema, type TestDatabase, type TestSchema } from '@alkblobs/testkit'
+
+export interface Site {
+  readonly folder: string
+  /** A database of this site alone, the same one each time it is asked for: large objects belong to no schema. */
+  database(): Promise<TestDatabase>
+  /** A schema that nobody else has and that does not exist yet, in the database of the run, or in this site's own. */
+  schema(inside?: TestDatabase): Promise<TestSchema>
+  /** Removes exactly what this site made. */
+  remove(): Promise<void>
+}
+
+/** A fresh site; nothing is asked of a server before something of a server is asked for. */
+export async function makeSite(below?: string): Promise<Site> {
+  const folder = await makeFolder(below)
+  const schemas: Promise<TestSchema>[] = []
+  let database: Promise<TestDatabase> | undefined
+  return {
+    folder,
+    database() {
+      database ??= freshDatabase()
+      return database
+    },
+    schema(inside) {
+      const schema = freshSchema(inside)
+      schemas.push(schema)
+      return schema
+    },
+    async remove() {
+      const [made, own] = [schemas.splice(0), database]
+      database = undefined
+      // What could not be made is not there to be removed; whoever asked for it has been told.
+      for (const result of await Promise.allSettled(made)) if (result.status === 'fulfilled') await result.value.drop()
+      await own?.then(
+        each => each.drop(),
+        () => undefined
+      )
+      await removeFolder(folder)
+    }
+  }
+}
 
 /** A fresh folder that nobody else has, below the temporary folder unless told otherwise. */
-export async function makeFolder(below = tmpdir()): Promise<string> {
+async function makeFolder(below = tmpdir()): Promise<string> {
   return await mkdtemp(join(below, 'alkblobs-column-'))
 }
 
@@ -21,6 +65,6 @@ export function memoryFolder(): string {
 }
 
 /** Removes a folder and all that is in it; gone already is done. */
-export async function removeFolder(folder: string): Promise<void> {
+async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 })
 }

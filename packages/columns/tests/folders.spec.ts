@@ -12,7 +12,7 @@ test('a teardown removes exactly the folders its factory made', async () => {
     name: 'watched',
     traits: ['dual-tier', 'inline'],
     threshold: 10,
-    media(folder) {
+    media({ folder }) {
       roots.push(folder)
       return { kv: mem({ medium: createMedium() }), large: local({ root: `${folder}/large` }), oracle: [] }
     }

@@ -3,10 +3,18 @@ import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type ConformanceReport, notApplicable, type RowStatus, reportOf, rows, verdict } from '@alkblobs/conformance'
+import {
+  type ConformanceReport,
+  notApplicable,
+  type RowStatus,
+  reportOf,
+  rows,
+  skippedColumn,
+  verdict
+} from '@alkblobs/conformance'
 import { describe, expect, test } from 'vitest'
-import { gateFile } from '../src/gate.js'
-import { columns } from '../src/index.js'
+import { gate, gateFile } from '../src/gate.js'
+import { columns, postgresColumns } from '../src/index.js'
 import { temporaryFolder } from './bad-input/stores.js'
 
 const factories = columns.map(make => make())
@@ -42,7 +50,7 @@ const withStatus = (name: string, status: RowStatus) => (column: Column) => ({
 async function found(content: unknown): Promise<readonly string[]> {
   const file = join(temporaryFolder(), 'conformance.json')
   writeFileSync(file, typeof content === 'string' ? content : JSON.stringify(content))
-  return (await gateFile(file, rows, factories)).found
+  return (await gateFile(file, { rows, factories, isServerRequired: true })).found
 }
 
 const applicable = rows.find(row => row.needs.length === 0)?.name ?? ''
@@ -54,7 +62,7 @@ describe('the gate over a report', () => {
     expect(await found(sound())).toEqual([])
     const file = join(temporaryFolder(), 'conformance.json')
     writeFileSync(file, JSON.stringify(sound()))
-    const { table } = await gateFile(file, rows, factories)
+    const { table } = await gateFile(file, { rows, factories, isServerRequired: true })
     expect(table.split('\n')).toHaveLength(rows.length + 2)
     for (const { name } of factories) expect(table).toContain(name)
   })
@@ -112,8 +120,36 @@ describe('the gate over a report', () => {
       expect(await found(content)).toEqual(['the file holds no report'])
   })
 
+  test('tells of columns that need a server this machine has not, and fails them where one is required', async () => {
+    const columnsWithout = sound().columns.map(column => {
+      const factory = factories.find(({ name }) => name === column.column) as (typeof factories)[number]
+      return factory.needsServer ? skippedColumn(factory, rows, 'no server') : column
+    })
+    const judged = (columns: readonly Column[], isServerRequired: boolean) =>
+      gate(columns, { rows, factories, isServerRequired })
+    const { found: none, skipped } = judged(columnsWithout, false)
+    expect({ none, skipped: skipped.length }).toEqual({ none: [], skipped: postgresColumns.length })
+    expect(skipped).toContain('postgres + local: skipped: no server')
+    expect(judged(columnsWithout, true).found.length).toBeGreaterThan(postgresColumns.length)
+    const oneRow = sound().columns.map(column =>
+      column.column === 'postgres + local' ? withStatus(applicable, 'skip')(column) : column
+    )
+    expect(judged(oneRow, false).found).toEqual([`postgres + local: ${applicable}: skip: because`])
+    const embedded = sound().columns.map(column =>
+      column.column === first.name
+        ? skippedColumn(factories[0] as (typeof factories)[number], rows, 'no server')
+        : column
+    )
+    expect(judged(embedded, false).skipped).toEqual([])
+    expect(judged(embedded, false).found).not.toEqual([])
+  })
+
   test('fails without a report', async () => {
-    const { found: without } = await gateFile(join(temporaryFolder(), 'nothing.json'), rows, factories)
+    const { found: without } = await gateFile(join(temporaryFolder(), 'nothing.json'), {
+      rows,
+      factories,
+      isServerRequired: false
+    })
     expect(without).toEqual(['there is no report: no column has run'])
   })
 })
@@ -122,6 +158,6 @@ test('the command runs nothing when it is to check, and its exit code is the ver
   const script = fileURLToPath(new URL('../dist/report.js', import.meta.url))
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
   expect(stderr).toBe('')
-  expect(stdout).toMatch(/conforms: \d+ rows, \d+ columns\n$|\d+ findings\n$/)
+  expect(stdout).toMatch(/conforms: \d+ rows, \d+ columns(, \d+ columns skipped)?\n$|\d+ findings\n$/)
   expect(status).toBe(stdout.includes('conforms: ') ? 0 : 1)
 })

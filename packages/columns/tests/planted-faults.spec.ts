@@ -2,7 +2,7 @@
 import { lacking, rows, runColumn } from '@alkblobs/conformance'
 import { faults, planted } from '@alkblobs/conformance/broken'
 import { describe, expect, test } from 'vitest'
-import { columns, memoryFolder } from '../src/index.js'
+import { embeddedColumns, memoryFolder } from '../src/index.js'
 
 /** A whole column runs in each of these tests. */
 const COLUMN_TIMEOUT_MS = 180_000
@@ -14,7 +14,7 @@ describe.concurrent('a planted fault', () => {
       `"${fault.name}" fails exactly the rows that it names`,
       async () => {
         // What a fault does not depend on is a disk: all rows run, and none waits for one.
-        const made = columns.map(make => make({ below: memoryFolder() }))
+        const made = embeddedColumns.map(make => make({ below: memoryFolder() }))
         const factory = made.find(candidate => lacking(candidate, fault.needs).length === 0)
         expect(factory, 'a column in which the fault shows').toBeDefined()
         if (factory === undefined) return

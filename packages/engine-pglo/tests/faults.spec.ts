@@ -96,6 +96,42 @@ onServer('a body whose session dies', () => {
   })
 })
 
+onServer('a commit whose answer is lost', () => {
+  it.each([
+    [10, 'transient', false],
+    [10, 'transient', true],
+    [2 * MIB, 'outcome-unknown', false],
+    [2 * MIB, 'outcome-unknown', true]
+  ])('of %i bytes is %s, and is taken back (it took effect: %s)', async (length, kind, tookEffect) => {
+    const db = await database()
+    const { engine, bodies } = await claimed(db)
+    await db.query(`CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_sleep(60); RETURN NULL; END $$`)
+    await db.query(`CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON lo.lo_entries DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION public.slow()`)
+    const stage = newStage()
+    const writer = await bodies.create(stage, {}, call)
+    await writer.write(pattern(length))
+    const sealed = failure(engine, writer.seal(keyOf(pattern(length))))
+    const sleeping = () =>
+      db.query<{ pid: number }>(
+        "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
+      )
+    await eventually(async () => (await sleeping()).length === 1)
+    // Whoever drops the stage now must not be told that nothing is there.
+    expect(engine.classify((await bodies.drop([stage], call))[0]?.error)).toBe('conflict')
+    await terminate(db, (await sleeping())[0]?.pid as number)
+    expect(await sealed).toBe(kind)
+    // The other way it may have gone: it took effect, and only the answer did not come.
+    if (tookEffect) {
+      await db.query('DROP TRIGGER slow ON lo.lo_entries')
+      await putBody(bodies, [pattern(length)], stage)
+    }
+    await writer.discard()
+    expect([await objects(db), await rows(db)]).toEqual([0, 0])
+  })
+})
+
 onServer('a producer that stalls', () => {
   it('loses its body, its transaction and its place', async () => {
     const db = await database()

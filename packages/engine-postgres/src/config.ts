@@ -1,6 +1,6 @@
 /** What a user says about a pool in PostgreSQL, and its check. */
 import { InvalidArgumentError } from '@alkblobs/core/engine'
-import type { ConnectionConfig } from '@alkblobs/postgres-session'
+import { type ConnectionConfig, Sessions } from '@alkblobs/postgres-session'
 
 export interface PostgresConfig extends ConnectionConfig {
   /** The schema that belongs to the pool alone; made by the first write. By default `alkblobs`. */
@@ -31,7 +31,10 @@ export function checkConfig(config: PostgresConfig): CheckedConfig {
   if (!Number.isInteger(poolMax) || poolMax < 2 || poolMax > 1_000) {
     throw new InvalidArgumentError('poolMax', 'a whole number from 2 to 1000')
   }
-  return { connection: { ...connection, poolMax }, schema }
+  const checked = { ...connection, poolMax }
+  // Sessions check what concerns them, and open nothing before they are asked.
+  new Sessions(checked, { connectTimeoutMs: 1, lockTimeoutMs: 1 })
+  return { connection: checked, schema }
 }
 
 function isSchemaName(name: unknown): name is string {

@@ -5,7 +5,7 @@
  *   2. While a lane is free it takes a batch from the head of the queue, up to ITEMS_MAX and BYTES_MAX, and runs it.
  *   3. An item that could not be decided beside others (somebody holds its row), and every item of a batch that failed, runs
  *      again alone, where it may wait: so an item fails only itself, and nobody waits behind a locked row of somebody else's.
- *   4. A lone item that meets contention is tried again until its deadline or the lock timeout.
+ *   4. A lone item that meets contention is tried again, in turn with the others, until its deadline or the lock timeout.
  *
  * A batch whose commit was not answered is not run again: each of its items is told that its outcome is unknown.
  */
@@ -22,7 +22,7 @@ const BYTES_MAX = 2 * 1024 * 1024
 export const AGAIN = Symbol('again')
 
 export interface JoinedWork<I, O> {
-  /** Decides items in one transaction; alone it may wait for locked rows. Outcomes stand in the order of the items. */
+  /** Decides items in one transaction; alone it may wait a moment for locked rows. Outcomes stand in the order of the items. */
   readonly run: (items: readonly I[], alone: boolean, call: Call) => Promise<readonly (O | typeof AGAIN)[]>
   /** About how many bytes of bodies an item carries. */
   readonly bytesOf: (item: I) => number
@@ -37,6 +37,9 @@ interface Queued<I, O> {
   readonly call: Call
   readonly resolve: (outcome: O) => void
   readonly reject: (error: unknown) => void
+  /** How often it lost alone, and when that is enough. */
+  attempts: number
+  giveUpAt: number | undefined
 }
 
 export class Joiner<I, O> {
@@ -66,7 +69,7 @@ export class Joiner<I, O> {
       items.map(
         item =>
           new Promise<O>((resolve, reject) => {
-            const queued = { item, call, resolve, reject }
+            const queued = { item, call, resolve, reject, attempts: 0, giveUpAt: undefined }
             if (this.#work.isAlone(item)) this.#lone.push(queued)
             else this.#queue.push(queued)
             this.#askForTurn()
@@ -144,29 +147,33 @@ export class Joiner<I, O> {
     }
   }
 
-  async #serveAlone({ item, call, resolve, reject }: Queued<I, O>): Promise<void> {
-    const until = giveUpAt(call, this.#lockTimeoutMs)
+  /** One attempt. An item that lost goes back to the end of the queue after a while, so that no lane is held by it. */
+  async #serveAlone(queued: Queued<I, O>): Promise<void> {
+    const { item, call, resolve, reject } = queued
     try {
-      for (let attempts = 1; ; attempts++) {
-        refuseIfOver(call)
-        const outcome = await this.#attempt(item, call, until)
-        if (outcome !== AGAIN) return resolve(outcome)
-        if (performance.now() >= until) {
-          throw new EngineFault('conflict', 'others kept changing the row for longer than this call may wait')
-        }
-        await pause(attempts, until)
+      refuseIfOver(call)
+      const outcome = await this.#attempt(item, call)
+      if (outcome !== AGAIN) return resolve(outcome)
+      queued.giveUpAt ??= giveUpAt(call, this.#lockTimeoutMs)
+      if (performance.now() >= queued.giveUpAt) {
+        throw new EngineFault('conflict', 'others were in the way for longer than this call may wait')
       }
+      queued.attempts++
+      void pause(queued.attempts, queued.giveUpAt).then(() => {
+        this.#lone.push(queued)
+        this.#start()
+      })
     } catch (error) {
       reject(error)
     }
   }
 
-  async #attempt(item: I, call: Call, until: number): Promise<O | typeof AGAIN> {
+  async #attempt(item: I, call: Call): Promise<O | typeof AGAIN> {
     try {
       return (await this.#work.run([item], true, { deadlineMs: call.deadlineMs }))[0] as O | typeof AGAIN
     } catch (error) {
-      if (!isContention(error) || performance.now() >= until) throw error
-      return AGAIN
+      if (isContention(error)) return AGAIN
+      throw error
     }
   }
 }

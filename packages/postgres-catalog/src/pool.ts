@@ -5,6 +5,12 @@ import { Connection } from './connection.js'
 import { CATALOG_PART, Layout } from './schema.js'
 import { isMissing, untilFree } from './waiting.js'
 
+/**
+ * Plans are kept for as long as a session lives, and one that was made while a table was small would read the whole table when
+ * it has grown. Every statement here finds its rows by an index, so none may do without.
+ */
+const BY_INDEX = 'SET enable_seqscan = off'
+
 export interface PoolSettings {
   readonly schema: string
   readonly algorithm: Algorithm
@@ -19,6 +25,8 @@ export class Pool {
   readonly lockTimeoutMs: number
   readonly #layout: Layout
   #isThere = false
+  /** The server's processes whose sessions have been told so. */
+  readonly #told = new Set<number>()
 
   constructor(sessions: Sessions, { schema, algorithm, lockTimeoutMs, beside }: PoolSettings) {
     this.sessions = sessions
@@ -89,7 +97,7 @@ export class Pool {
   ): Promise<T> {
     if (!(await this.isThere(call))) return absent()
     try {
-      return await lend(session => work(this.connection(session)))
+      return await lend(session => this.#byIndex(session, work))
     } catch (error) {
       if (!isMissing(error)) throw error
       // Somebody removed the schema, or something in it: the first is absence, the second is not.
@@ -97,6 +105,16 @@ export class Pool {
       if (await this.isThere(call)) throw error
       return absent()
     }
+  }
+
+  /** Sent ahead of a session's first statement. Undone by a rollback, or where a process has the number of an old one, it costs time. */
+  async #byIndex<T>(session: Session, work: (at: Connection) => Promise<T>): Promise<T> {
+    const at = this.connection(session)
+    if (this.#told.has(session.pid)) return work(at)
+    const told = session.run(BY_INDEX)
+    const [answer] = await Promise.all([work(at), told])
+    this.#told.add(session.pid)
+    return answer
   }
 }
 

@@ -146,7 +146,7 @@ describeServer('looking', () => {
   })
 
   test('list pages in key order, after the given key, and never twice', async () => {
-    const { catalog, sql } = await openPool()
+    const { catalog } = await openPool()
     await catalog.publish(
       [5, 1, 300, 2, 256].map(n => inline(n)),
       call()

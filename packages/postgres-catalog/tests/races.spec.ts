@@ -131,6 +131,19 @@ describeServer('many writers', () => {
   })
 })
 
+describeServer('a pin that no lock kept out', () => {
+  test('refuses the removal of its own key alone', async () => {
+    const { catalog, lease, sql } = await swept(5)
+    await sql(`CREATE FUNCTION $.refuse() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN RAISE EXCEPTION ''pinned'' USING ERRCODE = ''23503''; END'`)
+    await sql(`CREATE TRIGGER refuse BEFORE DELETE ON $.entries FOR EACH ROW
+      WHEN (old.key = '\\x${digest(3).toString('hex')}') EXECUTE FUNCTION $.refuse()`)
+    const outcomes = names(await catalog.remove(upTo(5).map(candidate), 0, lease, call()))
+    expect(outcomes).toEqual(['deleted', 'deleted', 'busy', 'deleted', 'deleted'])
+    expect((await catalog.due(lease, undefined, 9, call())).keys).toEqual([keyOf(3)])
+  })
+})
+
 describeServer('a transaction of somebody else that is open', () => {
   test('with a new pin spares that key alone: it is busy, and cancelled once the pin is there', async () => {
     const { at, catalog, lease, sql } = await swept(300)

@@ -64,7 +64,7 @@ describeServer('candidates', () => {
   })
 
   test('are read through to the end', async () => {
-    const { catalog, lease, sql } = await swept(3, 0)
+    const { catalog, lease } = await swept(3, 0)
     expect((await catalog.candidates(lease, undefined, 10, call())).keys).toHaveLength(3)
   })
 })

@@ -1,4 +1,5 @@
 /** The end of patience: a call's deadline and signal as one thing that fires once. */
+import { setMaxListeners } from 'node:events'
 import { type Call, EngineFault } from '@alkblobs/core/engine'
 
 /** Longest timer that Node.js keeps; a longer one fires at once. */
@@ -22,7 +23,11 @@ export function watch(call: Call, end: (reason: unknown) => void): () => void {
   const timer = Number.isFinite(call.deadlineMs)
     ? setTimeout(expire, Math.min(Math.max(remaining(call), 0), TIMER_MAX_MS))
     : undefined
-  signal?.addEventListener('abort', abort)
+  if (signal !== undefined) {
+    // Any number of calls may hang on one signal; each takes its listener off when it is over.
+    setMaxListeners(0, signal)
+    signal.addEventListener('abort', abort)
+  }
   return stop
 }
 

@@ -1,5 +1,16 @@
 import { expect, test } from 'vitest'
-import { bench, call, codeOf, describeWithServer, expectWorking, sleep, terminate, until } from './fixture.js'
+import {
+  addressOf,
+  bench,
+  call,
+  codeOf,
+  describeWithServer,
+  expectWorking,
+  sessions,
+  sleep,
+  terminate,
+  until
+} from './fixture.js'
 
 describeWithServer('a commit', () => {
   test('whose answer the network swallows is unknown at the deadline, and happened', async () => {
@@ -133,6 +144,19 @@ describeWithServer('a transaction', () => {
     })
     await expect(timedOut).rejects.toMatchObject({ code: '55P03' })
     expect(await codeOf(timedOut)).toBe('conflict')
+
+    const patient = sessions(addressOf(db), { lockTimeoutMs: 8_000 })
+    const crossed = await Promise.allSettled(
+      [[1, 2] as const, [2, 1] as const].map(([first, second]) =>
+        patient.transaction(call(), async session => {
+          await session.run(lock(first))
+          await sleep(200)
+          await session.run(lock(second))
+        })
+      )
+    )
+    const losers = crossed.filter(each => each.status === 'rejected')
+    expect(losers).toEqual([{ status: 'rejected', reason: expect.objectContaining({ code: '40P01' }) }])
 
     const cancelled = over.use(call(), async session => {
       const asleep = session.rows('SELECT pg_sleep(30)')

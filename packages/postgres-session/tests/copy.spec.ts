@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { byteaLiteral, copiedRows, copyRows, int4, int8 } from '../src/index.js'
 import { bench, call, codeOf, describeWithServer, expectWorking, terminate } from './fixture.js'
 
 const lines = (from: number, to: number) =>
@@ -93,7 +94,54 @@ describeWithServer('a copy', () => {
   })
 })
 
-async function drain(chunks: AsyncIterable<Buffer>): Promise<number> {
+describeWithServer('binary rows', () => {
+  test('come back as they went, whatever their sizes and wherever they are cut', async () => {
+    const { db, over } = await bench()
+    await db.query('CREATE TABLE public.b (k int4, n int8, v bytea)')
+    const sizes = [0, 1, 1_000, 65_535, 65_536, 300_000]
+    const rows = sizes.map((size, k) => [int4(k), int8(2n ** 40n + BigInt(k)), k === 2 ? null : Buffer.alloc(size, k)])
+    await over.use(call(), async session => {
+      await session.copyIn('COPY public.b FROM STDIN (FORMAT binary)', copyRows(rows))
+      const sql = 'SELECT k, n, v FROM public.b ORDER BY k'
+      const asText = await session.rows<[number, bigint, Buffer | null]>(sql)
+      expect(asText.map(([k, n, v]) => [int4(k), int8(n), v])).toEqual(rows)
+      const whole: Buffer[] = []
+      const asBinary: unknown[] = []
+      const chunks = session.copyOut(`COPY (${sql}) TO STDOUT (FORMAT binary)`)
+      for await (const row of copiedRows(kept(chunks, whole))) asBinary.push(row)
+      expect(asBinary).toEqual(rows)
+      // Cut anew, in pieces that end anywhere.
+      const again: unknown[] = []
+      for await (const row of copiedRows(cut(Buffer.concat(whole), 7_001))) again.push(row)
+      expect(again).toEqual(rows)
+      const one = `COPY (SELECT ${byteaLiteral(Buffer.from([0, 39, 92]))}) TO STDOUT (FORMAT binary)`
+      for await (const row of copiedRows(session.copyOut(one))) expect(row).toEqual([Buffer.from([0, 39, 92])])
+    })
+  })
+
+  test('that end too early, or are none, are a failure', async () => {
+    const good: Buffer[] = []
+    for await (const chunk of copyRows([[int4(1), Buffer.from('abc')]])) good.push(Buffer.from(chunk))
+    const all = Buffer.concat(good)
+    for (const bad of [all.subarray(0, 10), all.subarray(0, 30), Buffer.from('x'.repeat(50))]) {
+      expect(await codeOf(drain(copiedRows(cut(bad, 8))))).toBe('corrupt')
+    }
+    expect(await drain(copiedRows(cut(all, 1)))).toBe(1)
+  })
+})
+
+async function* kept(chunks: AsyncIterable<Buffer>, into: Buffer[]): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) {
+    into.push(Buffer.from(chunk))
+    yield chunk
+  }
+}
+
+async function* cut(bytes: Buffer, length: number): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += length) yield bytes.subarray(at, at + length)
+}
+
+async function drain(chunks: AsyncIterable<unknown>): Promise<number> {
   let count = 0
   for await (const _ of chunks) count += 1
   return count

@@ -1,6 +1,6 @@
-/** Sessions over a fresh database, an eye on it past them, and what the tests ask again and again. */
+/** Sessions over a database of the file's own, an eye on it past them, and what the tests ask again and again. */
 import { freshDatabase, noServer, type TestDatabase } from '@alkblobs/testkit'
-import { describe, expect, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, onTestFinished } from 'vitest'
 import { type ConnectionConfig, classifyPostgres, Sessions, type Timeouts } from '../src/index.js'
 import { Wire } from './wire.js'
 
@@ -14,19 +14,29 @@ export function describeWithServer(title: string, tests: () => void): void {
 export const call = (ms = 10_000) => ({ deadlineMs: performance.now() + ms })
 export const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
+let made: Promise<TestDatabase> | undefined
+
+afterAll(async () => {
+  await (await made)?.drop()
+})
+
+/** The database of the file's tests, which are one after the other, without what the ones before have left in it. */
 export async function database(): Promise<TestDatabase> {
-  const fresh = await freshDatabase()
-  onTestFinished(() => fresh.drop())
-  return fresh
+  made ??= freshDatabase()
+  const db = await made
+  await db.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name <> 'alkblobs-testkit'`)
+  await db.query('DROP TABLE IF EXISTS public.t, public.u, public.b')
+  return db
 }
 
 const TIMEOUTS: Timeouts = { connectTimeoutMs: 3_000, lockTimeoutMs: 2_000 }
 
-/** Sessions that are closed when the test is over, before the database goes. */
+/** Sessions that are closed when the test is over. */
 export function sessions(config: ConnectionConfig, timeouts: Partial<Timeouts> = {}): Sessions {
-  const made = new Sessions(config, { ...TIMEOUTS, ...timeouts })
-  onTestFinished(() => made.close())
-  return made
+  const over = new Sessions(config, { ...TIMEOUTS, ...timeouts })
+  onTestFinished(() => over.close())
+  return over
 }
 
 export interface Bench {

@@ -89,6 +89,9 @@ describeWithServer('a statement', () => {
     const names = ['synchronous_commit', 'search_path', 'TimeZone', 'lock_timeout', 'application_name', 'bytea_output']
     const sql = `SELECT current_setting(n) FROM unnest($1::text[]) AS n`
     const rows = await over.use(call(), session => session.rows(sql, [names]))
+    for (const name of ['synchronous_commit', 'search_path', 'bytea_output', 'standard_conforming_strings']) {
+      await db.query(`ALTER DATABASE ${db.database} RESET ${name}`)
+    }
     expect(rows.flat()).toEqual(['on', 'pg_catalog, pg_temp', 'UTC', '2s', "it's\\", 'hex'])
   })
 })

@@ -28,7 +28,9 @@ const ready = begin()
 ready.catch(() => undefined)
 
 async function begin() {
-  const { Server } = await import(specification.kind === 'docker' ? './container.mjs' : './binaries.mjs')
+  // What drives Docker is large, and most runs never need it.
+  const isContainer = specification.kind === 'docker'
+  const { Server } = isContainer ? await import('./container.mjs') : await import('./binaries.mjs')
   server = new Server(specification)
   try {
     await server.prepare()
@@ -58,12 +60,17 @@ async function listen() {
 function isAnswered() {
   return new Promise(resolve => {
     const probe = connect(specification.socket)
-    probe.once('connect', () => resolve(true) || probe.destroy())
+    probe.once('connect', () => {
+      probe.destroy()
+      resolve(true)
+    })
     probe.once('error', () => resolve(false))
   })
 }
 
 async function accept(user) {
+  // Came in the moment the last one went: whoever it is comes again, and finds a server of its own.
+  if (isEnding) return user.destroy()
   users.add(user)
   clearTimeout(firstUser)
   const say = line => user.writable && user.write(`${JSON.stringify(line)}\n`)

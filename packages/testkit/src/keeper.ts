@@ -16,8 +16,9 @@ export interface Address {
 }
 
 /** How long a keeper may take to listen; the server behind it takes the time it needs. */
-const LISTEN_MS = 10_000
+const LISTEN_MS = 20_000
 const RETRY_MS = 20
+const SPAWN_AGAIN_MS = 1_500
 const PROGRAM = fileURLToPath(new URL('../keeper/keeper.mjs', import.meta.url))
 
 interface Line {
@@ -30,6 +31,9 @@ interface Waiter {
   readonly resolve: (address: Address) => void
   readonly reject: (error: Error) => void
 }
+
+/** The keeper ended before it said anything: it was about to, or has been killed. The next one may do better. */
+export class KeeperGone extends Error {}
 
 export class Keeper {
   readonly #socket: Socket
@@ -69,6 +73,7 @@ export class Keeper {
   }
 
   #expect(id: number | undefined): Promise<Address> {
+    if (this.#socket.destroyed) return Promise.reject(new KeeperGone('the keeper of the server has ended'))
     this.#socket.ref()
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }))
   }
@@ -84,7 +89,7 @@ export class Keeper {
 
   #end(): void {
     this.#lines.close()
-    for (const { reject } of this.#waiting.values()) reject(new Error('the keeper of the server has ended'))
+    for (const { reject } of this.#waiting.values()) reject(new KeeperGone('the keeper of the server has ended'))
     this.#waiting.clear()
   }
 }
@@ -96,13 +101,16 @@ export async function keep(
   settings: Readonly<Record<string, string>>
 ): Promise<Keeper> {
   const until = performance.now() + LISTEN_MS
-  let isSpawned = false
+  let spawnAgainAt = 0
   for (;;) {
     const socket = await tryConnect(socketPath)
     if (socket !== undefined) return new Keeper(socket)
     if (performance.now() > until) throw new Error('no keeper of a server listens')
-    if (!isSpawned) spawnKeeper(JSON.stringify({ socket: socketPath, ...start, settings }))
-    isSpawned = true
+    // One that finds the socket taken ends, and the one behind it may end too before it is reached: then another is needed.
+    if (performance.now() >= spawnAgainAt) {
+      spawnKeeper(JSON.stringify({ socket: socketPath, ...start, settings }))
+      spawnAgainAt = performance.now() + SPAWN_AGAIN_MS
+    }
     await new Promise(resolve => setTimeout(resolve, RETRY_MS))
   }
 }

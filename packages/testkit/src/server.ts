@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Kind, kindsToTry, startOf } from './choice.js'
-import { type Address, type Keeper, keep } from './keeper.js'
+import { type Address, type Keeper, KeeperGone, keep } from './keeper.js'
 
 export interface TestServer extends Address {
   readonly url: string
@@ -26,6 +26,9 @@ export interface ServerOptions {
   /** A folder of PostgreSQL binaries instead of the ones that would be chosen. */
   readonly bin?: string
 }
+
+/** A keeper that is about to end may be met, a second one by great misfortune. */
+const ATTEMPTS = 5
 
 /** A server that others may use at the same time says no to being stopped. */
 type Holding = 'own' | 'shared'
@@ -77,12 +80,14 @@ async function keptServer(
   if (kind === 'env') return { refused: 'a server that others use cannot be had alone' }
   const start = bin === undefined ? await startOf(kind) : ({ kind: 'embedded', bin } as const)
   if ('refused' in start) return start
-  const keeper = await keep(socket, start, settings)
-  try {
-    return kept(await keeper.ready(), keeper, holding)
-  } catch (error) {
-    await keeper.release()
-    throw error
+  for (let attempt = 1; ; attempt++) {
+    const keeper = await keep(socket, start, settings)
+    try {
+      return kept(await keeper.ready(), keeper, holding)
+    } catch (error) {
+      await keeper.release()
+      if (!(error instanceof KeeperGone) || attempt === ATTEMPTS) throw error
+    }
   }
 }
 

@@ -1,6 +1,6 @@
-/** `sweep`: one garbage collection, with a list of live keys as its only liveness source. */
+/** `sweep`: one garbage collection, with a list of live keys, columns of the database, or both as its liveness sources. */
 import { createReadStream } from 'node:fs'
-import type { Store, SweepReport } from '@alkblobs/core'
+import type { Store, SweepReport, TableSource } from '@alkblobs/core'
 import { Command } from 'commander'
 import { type Cli, examples } from '../cli.js'
 import { confirm, requireAnswerable } from '../confirm.js'
@@ -11,9 +11,11 @@ import { parseLiveFile } from '../live-file.js'
 import { startProgress } from '../progress.js'
 import type { Session } from '../session.js'
 import type { Surroundings } from '../surroundings.js'
+import { parseTableColumn } from '../table-name.js'
 
 interface SweepOptions {
-  readonly live: string
+  readonly live?: string
+  readonly liveSql?: readonly TableSource[]
   readonly dryRun?: boolean
   readonly yes?: boolean
   readonly allowEmpty?: boolean
@@ -25,6 +27,11 @@ lines that start with # are skipped. A line that is no key ends the sweep
 before it begins, with its number. A list without a single key is refused
 unless --allow-empty.
 
+With --live-sql the database says what must stay: every key in that column, as
+text in the written form of keys or as its 32 bytes. The database of the pool
+judges it, so the pool is one in PostgreSQL. Nothing that is referenced when an
+entry would go is removed. --live and --live-sql add up.
+
 Removal takes two sweeps. The first stages what nothing protects; one that
 runs after the pool's window delay removes what was staged and is still
 unprotected: not live, not pinned, not put again since. The command shows what
@@ -32,31 +39,38 @@ it would do and asks, unless --yes.
 ${examples(
   ['alkblobs sweep --live keys.txt --dry-run', 'only look'],
   ['alkblobs sweep --live keys.txt', 'look, ask, sweep'],
-  ['psql … | alkblobs sweep --live - --yes', 'from a database']
+  ['psql … | alkblobs sweep --live - --yes', 'from a database'],
+  ['alkblobs sweep --live-sql app.files.blob_key', 'a column of the database that the pool is in']
 )}`
 
 export function sweepCommand(cli: Cli): Command {
   return new Command('sweep')
     .summary('stage and remove what nothing references')
     .description('Stages the entries that nothing protects, and removes those an earlier sweep staged.')
-    .requiredOption('--live <file>', 'the keys that must stay, one a line; - for stdin')
+    .option('--live <file>', 'the keys that must stay, one a line; - for stdin')
+    .option('--live-sql <table.column>', 'a column with the keys that must stay; again for more', addColumn)
     .option('-n, --dry-run', 'show what a sweep would do, change nothing')
     .option('-y, --yes', 'do not ask')
     .option('--allow-empty', 'accept a live list without a key')
     .addHelpText('after', HELP)
     .action(async (options: SweepOptions, command: Command) => {
+      if (options.live === undefined && options.liveSql === undefined) {
+        throw new UsageError('say what must stay: --live <file>, or --live-sql <table.column>')
+      }
       const asks = options.yes !== true && options.dryRun !== true
       if (asks) requireAnswerable(cli.surroundings, options.live === '-')
       // Read once, before anything else: both looks see the same list, and a bad line ends the command before it begins.
-      const live = await readLive(cli.surroundings, options)
+      const { live: list, allowEmpty } = options
+      const live = list === undefined ? undefined : await readLive(cli.surroundings, list, allowEmpty)
       await cli.run(command, { isPrinting: false, mentionsAbsentPool: true }, session => sweep(session, live, options))
     })
 }
 
-async function readLive(
-  { stdin, signal }: Surroundings,
-  { live, allowEmpty = false }: SweepOptions
-): Promise<readonly string[]> {
+function addColumn(text: string, before: readonly TableSource[] = []): readonly TableSource[] {
+  return [...before, parseTableColumn(text)]
+}
+
+async function readLive({ stdin, signal }: Surroundings, live: string, allowEmpty = false): Promise<readonly string[]> {
   const keys: string[] = []
   const chunks = live === '-' ? stdin : createReadStream(live)
   const stop = () => chunks.destroy(signal.reason)
@@ -76,31 +90,23 @@ async function readLive(
   return keys
 }
 
-async function sweep(session: Session, live: readonly string[], options: SweepOptions): Promise<ExitCode> {
+async function sweep(
+  session: Session,
+  live: readonly string[] | undefined,
+  { live: list = '', liveSql = [], allowEmpty = false, ...options }: SweepOptions
+): Promise<ExitCode> {
   const { store, output } = session
-  store.protect({ name: options.live === '-' ? 'stdin' : options.live, live: () => live })
-  if (options.yes !== true || options.dryRun === true) {
+  if (live !== undefined) store.protect({ name: list === '-' ? 'stdin' : list, live: () => live })
+  for (const column of liveSql) await store.protect(column)
+  if (options.yes !== true || options.dryRun === true || (live === undefined && !allowEmpty)) {
     const preview = done(await swept(session, true), session)
-    const { window } = await store.usage()
-    const { windowDelayMs } = await store.settings()
-    const { scanned, candidatesStaged, alreadyStaged } = preview
-    const lines = [
-      `${entries(scanned)}: ${preview.live} protected, ${alreadyStaged} staged by earlier sweeps, ${candidatesStaged} unprotected`,
-      window > 0
-        ? `a sweep now would remove those staged long enough ago and still unprotected (of ${window} staged)`
-        : '',
-      candidatesStaged > 0
-        ? `a sweep now would stage ${entries(candidatesStaged)}, to be removed by a sweep ${after(windowDelayMs)}`
-        : ''
-    ].filter(line => line !== '')
-    if (options.dryRun === true) {
-      await output.result({ dryRun: true, ...plain(preview), window, windowDelayMs }, lines.join('\n'))
-      return EXIT.ok
+    // How many keys a column names only the database knows; that no entry is among them shows here.
+    if (live === undefined && !allowEmpty && preview.live === 0 && preview.scanned > 0) {
+      throw new UsageError('no entry is referenced, so every one would go; if that is meant, say --allow-empty')
     }
-    output.note(lines.join('\n'))
-    if (!(await confirm(session, 'Sweep?'))) {
-      output.note('nothing was changed')
-      return EXIT.ok
+    if (options.yes !== true || options.dryRun === true) {
+      const goOn = await shown(session, preview, options.dryRun === true)
+      if (!goOn) return EXIT.ok
     }
   }
   const report = done(await swept(session, false), session)
@@ -109,6 +115,31 @@ async function sweep(session: Session, live: readonly string[], options: SweepOp
   for (const { key, locator, cause } of report.failed)
     output.problem(cause, `${key ?? locator} was removed, its bytes not yet`)
   return report.failed.length > 0 ? EXIT.failed : EXIT.ok
+}
+
+/** Shows what a sweep would do; answers whether it shall be done. */
+async function shown(session: Session, preview: SweepReport, isDryRun: boolean): Promise<boolean> {
+  const { store, output } = session
+  const { window } = await store.usage()
+  const { windowDelayMs } = await store.settings()
+  const { scanned, candidatesStaged, alreadyStaged } = preview
+  const lines = [
+    `${entries(scanned)}: ${preview.live} protected, ${alreadyStaged} staged by earlier sweeps, ${candidatesStaged} unprotected`,
+    window > 0
+      ? `a sweep now would remove those staged long enough ago and still unprotected (of ${window} staged)`
+      : '',
+    candidatesStaged > 0
+      ? `a sweep now would stage ${entries(candidatesStaged)}, to be removed by a sweep ${after(windowDelayMs)}`
+      : ''
+  ].filter(line => line !== '')
+  if (isDryRun) {
+    await output.result({ dryRun: true, ...plain(preview), window, windowDelayMs }, lines.join('\n'))
+    return false
+  }
+  output.note(lines.join('\n'))
+  if (await confirm(session, 'Sweep?')) return true
+  output.note('nothing was changed')
+  return false
 }
 
 async function swept({ store, output, surroundings, signal }: Session, dryRun: boolean): Promise<SweepReport> {

@@ -24,6 +24,7 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
     for (const part of parts) await act(part)
   }
   const linking = parts.find(part => part.linkOut !== undefined)
+  const sql = parts.find(part => part.application !== undefined)
   return {
     counts: async () => sum(await Promise.all(parts.map(part => part.counts()))),
     exists: async () => (await Promise.all(parts.map(part => part.exists()))).some(Boolean),
@@ -39,6 +40,8 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
       return open.reduce((total, count) => total + count, 0)
     },
     ...(linking?.linkOut === undefined ? {} : { linkOut: linking.linkOut }),
+    ...(sql?.application === undefined ? {} : { application: sql.application }),
+    ...(sql?.pinInTransaction === undefined ? {} : { pinInTransaction: sql.pinInTransaction }),
     removeEmptyFolders: () => each(part => part.removeEmptyFolders?.())
   }
 }

@@ -8,7 +8,6 @@
  * protects every key that was pinned when it began or was touched since. Both read their sources after the lease.
  */
 import { dropTrash, nothingDropped } from '../drop.js'
-import type { Lease } from '../engine.js'
 import { EngineError } from '../errors.js'
 import type { Pins } from '../pins.js'
 import type { Pool } from '../pool.js'
@@ -70,16 +69,10 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
       await step(run)
     }
   } catch (error) {
-    throw error instanceof EngineError ? protocolStopOf(error, lease) : error
+    throw lease.lost.aborted && error instanceof EngineError ? new SweepStop('LeaseLost', error) : error
   } finally {
     await pool.catalog.releaseLease(lease)
   }
-}
-
-/** Failures of the medium that the protocol foresees. A table that cannot be trusted is a source that failed. */
-function protocolStopOf(error: EngineError, lease: Lease): Error {
-  if (lease.lost.aborted) return new SweepStop('LeaseLost', error)
-  return error.kind === 'liveness' ? new SweepStop('ProtectFailed', error) : error
 }
 
 async function maintain({ pool, held, report }: SweepRun): Promise<void> {
@@ -104,6 +97,8 @@ async function drop(run: SweepRun): Promise<void> {
 /** What a stop was, where the protocol foresees it; any other failure goes to the caller. */
 function stopOf(error: unknown, signals: readonly AbortSignal[]): SweepStop {
   if (error instanceof SweepStop) return error
+  // A table that cannot be trusted to say what it holds is a source that failed.
+  if (error instanceof EngineError && error.kind === 'liveness') return new SweepStop('ProtectFailed', error)
   const cancelled = signals.find(signal => signal.aborted)
   if (cancelled !== undefined && error === cancelled.reason) return new SweepStop('Cancelled', error)
   throw error

@@ -31,8 +31,9 @@ export async function claim(medium: Medium, wanted: Claim, call: Call): Promise<
   if (inForce.poolId !== wanted.poolId || inForce.mode !== wanted.mode) return inForce
   if (wanted.mode === 'exclusive' && medium.holder === undefined) {
     const { holderSessions, schema, tables } = medium
-    medium.holder = await Holder.take(holderSessions, schema, tables, call)
-    if (medium.holder === undefined) return 'held'
+    const holder = await Holder.take(holderSessions, schema, tables, call)
+    if (holder === undefined) return 'held'
+    medium.holder = holder
   }
   confirm(medium, inForce.poolId)
   medium.claim = inForce

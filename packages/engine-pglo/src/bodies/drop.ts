@@ -23,6 +23,7 @@ const BATCH_BYTES = 1024 ** 3
 /** Waits before a stage that was locked is looked at again: who held it may just have been ending. */
 const RETRY_MS = [20, 80, 300, 1_000] as const
 
+/** How long before the caller's deadline a drop ends, at most. */
 const MARGIN_MS = 1_000
 
 interface Body {
@@ -55,35 +56,36 @@ export async function dropStages(
 ): Promise<Map<StageId, unknown>> {
   const failures = new Map<StageId, unknown>()
   const fail = (items: readonly Body[], error: unknown) => {
-    for (const { stage } of items) failures.set(stage, error)
+    for (const { stage } of items) if (error !== undefined) failures.set(stage, error)
   }
-  let bodies: Body[] = []
+  let bodies = stages.map((stage): Body => ({ stage, length: 0 }))
   try {
     checkCall(call)
     await checkClaimed(medium, call)
     bodies = await lengthsOf(medium, stages, call)
   } catch (error) {
-    fail(
-      stages.map(stage => ({ stage, length: 0 })),
-      error
-    )
+    fail(bodies, error)
+    return failures
   }
   for (const batch of batchesOf(bodies)) {
-    const isOne = batch.length === 1
     try {
       fail(await remove(medium, batch, call), beingWritten())
     } catch (error) {
       // What the medium as a whole cannot do now fails for each of them; the rest is told apart one by one.
-      if (isOne || classify(error) === 'transient') fail(batch, error)
-      else
-        for (const body of batch)
-          await remove(medium, [body], call).then(
-            left => fail(left, beingWritten()),
-            error => fail([body], error)
-          )
+      if (batch.length === 1 || classify(error) === 'transient') fail(batch, error)
+      else for (const body of batch) fail([body], await failureOf(medium, body, call))
     }
   }
   return failures
+}
+
+async function failureOf(medium: Medium, body: Body, call: Call): Promise<unknown> {
+  try {
+    const left = await remove(medium, [body], call)
+    return left.length === 0 ? undefined : beingWritten()
+  } catch (error) {
+    return error
+  }
 }
 
 /** Removes a batch; answers those under whose stages somebody is still writing. */

@@ -6,7 +6,7 @@
  *   commit   the claim is still ours; the row of lo_entries; COMMIT
  *   abandon  ROLLBACK: no row, and no page
  *
- * Between two steps the producer has `idleTimeoutMs`. Then the transaction ends by itself, since one that stays open keeps the
+ * Between two steps the producer has `stageIdleTimeoutMs`. Then the transaction ends by itself, since one that stays open keeps the
  * whole server from vacuuming. The server has the same limit, a little later, for a process that was stopped.
  */
 import { type BlobKey, type Call, digestOf, EngineFault, type StageId } from '@alkblobs/core/engine'
@@ -105,6 +105,8 @@ export class HeldTransaction {
       const message = `no bytes came for ${stageIdleTimeoutMs} ms (stageIdleTimeoutMs), so the body was given up`
       this.#onIdle(new EngineFault('transient', message))
     }, stageIdleTimeoutMs)
+    // A process that has nothing else to do may end; the server rolls back what it leaves.
+    this.#timer.unref()
   }
 
   #end(): void {

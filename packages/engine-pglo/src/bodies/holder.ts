@@ -45,7 +45,7 @@ export class Holder {
     return this.#fence
   }
 
-  /** Returns while the lock is held. @throws EngineFault `conflict` if another process took it meanwhile. */
+  /** Returns while the lock is held. @throws EngineFault `conflict` if it is not to be had now, or another process had it meanwhile. */
   async ensure(call: Call): Promise<void> {
     if (!this.#session.lost.aborted) return
     this.#retaking ??= this.#retake(call).finally(() => {
@@ -63,7 +63,8 @@ export class Holder {
 
   async #retake(call: Call): Promise<void> {
     const session = await lock(this.#sessions, this.#schema, call)
-    if (session === undefined) throw taken()
+    // It may be our own lost session that has it: the server has not noticed yet, and the next call tries again.
+    if (session === undefined) throw new EngineFault('conflict', 'the lock of this in-memory pool is not free')
     try {
       const [row] = await session.rows<[string]>(`SELECT fence::text FROM ${this.#tables.claim}`)
       if (row?.[0] !== this.#fence) throw taken()

@@ -14,6 +14,9 @@ import { parseLocator } from '../names.js'
 /** The server's limit of an object: 2^31 - 1 pages of 2 KiB. Beyond it a position is refused, not merely past the end. */
 const OBJECT_LENGTH_MAX = (2 ** 31 - 1) * 2_048
 
+/** Longest one window may take, in milliseconds; a server that takes longer for 1 MiB is not there. */
+const WINDOW_MS = 30_000
+
 export interface Range {
   readonly start: number
   readonly end: number
@@ -27,8 +30,9 @@ export async function* readBody(
   call: Call
 ): AsyncGenerator<Uint8Array> {
   const stage = parseLocator(locator)
-  // The consumer may take its time between two pulls, so each window has what the call had at its beginning.
-  const patienceMs = call.deadlineMs - performance.now()
+  // The consumer may take its time between two pulls, so each window has what the call had at its beginning, within reason: a
+  // statement that waits for ever on a dead line would keep its session from everybody else.
+  const patienceMs = Math.min(call.deadlineMs - performance.now(), WINDOW_MS)
   for (let at = range.start; at < range.end; ) {
     const length = Math.min(WINDOW_LENGTH, range.end - at)
     const bytes = await window(medium, [stage, Math.min(at, OBJECT_LENGTH_MAX), length], {

@@ -4,12 +4,11 @@
  */
 import { type BlobKey, type Call, digestOf, type Lease } from '@alkblobs/core/engine'
 import type { Session } from '@alkblobs/postgres-session'
-import type { Connection } from '../connection.js'
 
 const MAKE = 'CREATE TEMPORARY TABLE IF NOT EXISTS alkblobs_live (key bytea NOT NULL)'
 const COPY = 'COPY pg_temp.alkblobs_live (key) FROM STDIN (FORMAT binary)'
 const INDEX = 'CREATE INDEX ON pg_temp.alkblobs_live (key)'
-const ANALYZE = 'ANALYZE pg_temp.alkblobs_live'
+const VACUUM = 'VACUUM (ANALYZE) pg_temp.alkblobs_live'
 
 /** The binary form of COPY: a signature, flags and extension (both 0), rows of one field of 32 bytes, -1. */
 const HEAD = Buffer.from('5047434f50590aff0d0a000000000000000000', 'hex')
@@ -38,14 +37,22 @@ export class LiveKeys implements NonNullable<Lease['live']> {
     })
   }
 
-  /** Whether the table is there, with an index: an index over all keys at once is cheaper than one that grows with them. */
-  async prepare(at: Connection): Promise<boolean> {
-    if (this.#state === 'filling') {
-      await at.run(INDEX)
-      await at.run(ANALYZE)
-      this.#state = 'ready'
-    }
-    return this.#state === 'ready'
+  /** Whether there are any. */
+  get isFilled(): boolean {
+    return this.#state !== 'none'
+  }
+
+  /**
+   * Gets the table ready for being judged by. An index over all keys at once is cheaper than one that grows with them, and after
+   * a vacuum the index alone is read: half the time.
+   */
+  async prepare(call: Call): Promise<void> {
+    if (this.#state !== 'filling') return
+    await this.#holder.say(call, async session => {
+      await session.run(INDEX)
+      await session.run(VACUUM)
+    })
+    this.#state = 'ready'
   }
 }
 

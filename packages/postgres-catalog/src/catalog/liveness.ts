@@ -171,9 +171,11 @@ async function readThrough(at: Connection, table: Table, algorithm: string): Pro
   if (wrong.length > 0) throw new EngineFault('liveness', `${table.name} holds a value that is no key of this pool`)
 }
 
+/** With an index the table is asked key by key; without one the server may prefer to read it once for all. */
 function conditionOf(table: Table, key: string, algorithm: string): string {
   const value = table.type === 'bytea' ? key : `'${algorithm}:' || encode(${key}, 'hex')`
-  return `EXISTS (SELECT 1 FROM ${relationOf(table)} t WHERE t.${quoteIdentifier(table.column)} = ${value})`
+  const where = `FROM ${relationOf(table)} t WHERE t.${quoteIdentifier(table.column)} = ${value}`
+  return table.hasIndex ? `coalesce((SELECT true ${where} LIMIT 1), false)` : `EXISTS (SELECT 1 ${where})`
 }
 
 function relationOf({ schema, table }: Table): string {

@@ -84,14 +84,13 @@ const RELEASE = `
 
 /** ENG-PUBLISH-6: the end of every doubt about the keys, then the pins that are asked for. The entries are locked or made. */
 export async function protect(at: Connection, items: readonly Publication[]): Promise<void> {
-  await cancel(at, items)
   const pinned = items.flatMap(({ key, pin }) => (pin === undefined ? [] : [{ key, ...pin }]))
-  if (pinned.length === 0) return
-  await at.run(
-    PIN,
-    ...parametersOf(pinned.map(({ key, row }) => ({ key, pin: row }))),
-    pinned.map(({ ttlMs }) => ttlMs)
-  )
+  const cancelled = cancel(at, items)
+  if (pinned.length === 0) return cancelled
+  const ids = parametersOf(pinned.map(({ key, row }) => ({ key, pin: row })))
+  const ttls = pinned.map(({ ttlMs }) => ttlMs)
+  // Sent together, and run by the server one after the other.
+  await Promise.all([cancelled, at.run(PIN, ...ids, ttls)])
 }
 
 export function pinsOf(pool: Pool): Pick<Catalog, 'renew' | 'release'> {

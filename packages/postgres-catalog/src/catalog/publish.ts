@@ -13,7 +13,6 @@
  * Items of one key share what the first of them does; the others find the entry.
  */
 import {
-  type BlobKey,
   type Call,
   type Catalog,
   digestHexOf,
@@ -34,20 +33,23 @@ import { checkProtocol } from './meta.js'
 import { protect } from './pins.js'
 import { endStages, lockStages } from './stages.js'
 
-/** Longest a batch waits for a row, so that its other items do not; a lone item waits as long as the session does. */
+/** Longest one attempt waits for a row: a batch, so that its other items do not; a lone item, so that other lone ones do not. */
 const JOIN_LOCK_MS = 100
 
 const PATIENCE = `SELECT set_config('lock_timeout', '${JOIN_LOCK_MS}ms', true)`
 
-/** One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. */
+/**
+ * One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. Items come
+ * in the order of their keys and are made in it. All bodies come as one value, of which each item has a part: the server
+ * takes longer to read an array of them than to store it.
+ */
 const enter = (wait: '' | 'SKIP LOCKED') => `
-  WITH item AS MATERIALIZED (
-    SELECT key, length, body, locator
-    FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::text[])
-      AS i (key, length, body, locator)
-  ), made AS (
+  WITH made AS (
     INSERT INTO $.entries (key, length, body, locator)
-    SELECT key, length, body, locator FROM item WHERE body IS NOT NULL OR locator IS NOT NULL ORDER BY key
+    SELECT key, length, CASE WHEN locator IS NULL THEN substring($3::bytea FROM start FOR held) END, locator
+    FROM unnest($1::bytea[], $2::bigint[], $4::text[], $5::integer[], $6::integer[])
+      AS i (key, length, locator, start, held)
+    WHERE start IS NOT NULL OR locator IS NOT NULL
     ON CONFLICT (key) DO NOTHING RETURNING key
   ), found AS MATERIALIZED (
     SELECT key, length, octet_length(body) AS held, locator FROM $.entries
@@ -56,7 +58,7 @@ const enter = (wait: '' | 'SKIP LOCKED') => `
   SELECT encode(i.key, 'hex'), m.key IS NOT NULL, f.key IS NOT NULL,
          EXISTS (SELECT 1 FROM $.entries e WHERE e.key = i.key),
          f.length, f.held, f.locator, (SELECT protocol FROM $.meta)
-  FROM item i LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
+  FROM unnest($1::bytea[]) AS i (key) LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
 const ENTER = enter('SKIP LOCKED')
 const ENTER_AND_WAIT = enter('')
 
@@ -105,8 +107,10 @@ export function publishOf(pool: Pool, lanes: number): Pick<Catalog, 'publish' | 
 
 async function run(pool: Pool, items: readonly Publication[], alone: boolean, call: Call): Promise<readonly Outcome[]> {
   const outcomes = await pool.once(call, noPool, async at => {
-    if (!alone) await at.rows(PATIENCE)
-    return publishAll(at, items, alone)
+    // Sent ahead; a failure of what follows it is what matters.
+    const patience = at.rows(PATIENCE)
+    const [outcomes] = await Promise.all([publishAll(at, items, alone), patience])
+    return outcomes
   })
   return items.map(item => outcomes.get(item) ?? AGAIN)
 }
@@ -119,7 +123,7 @@ async function publishAll(
   const outcomes = new Map<Publication, Outcome>()
   const groups = groupsOf(await withStages(at, items, outcomes))
   if (groups.size === 0) return outcomes
-  const leads = [...groups.values()].map(({ lead }) => lead)
+  const leads = [...groups.values()].map(({ lead }) => lead).sort((one, other) => (one.key < other.key ? -1 : 1))
   const protectedItems: Publication[] = []
   const endedStages: StageId[] = []
   for (const row of await at.rows<EnteredRow>(alone ? ENTER_AND_WAIT : ENTER, ...parametersOf(leads))) {
@@ -189,11 +193,25 @@ function madeEntry({ key, length, bytes }: Publication): Entry {
     : entryOf(key, length, 0, bytes.kind === 'staged' ? bytes.locator : null)
 }
 
-function parametersOf(items: readonly Publication[]): [Param, Param, Param, Param] {
+function parametersOf(items: readonly Publication[]): Param[] {
+  const starts: (number | null)[] = []
+  const lengths: (number | null)[] = []
+  const bodies: string[] = []
+  let start = 1
+  for (const { bytes } of items) {
+    const body = bytes.kind === 'inline' ? bytes.body : undefined
+    starts.push(body === undefined ? null : start)
+    lengths.push(body === undefined ? null : body.byteLength)
+    if (body === undefined) continue
+    start += body.byteLength
+    bodies.push(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('hex'))
+  }
   return [
-    items.map(({ key }: { key: BlobKey }) => digestOf(key)),
+    items.map(({ key }) => digestOf(key)),
     items.map(({ length }) => length),
-    items.map(({ bytes }) => (bytes.kind === 'inline' ? bytes.body : null)),
-    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null))
+    `\\x${bodies.join('')}`,
+    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null)),
+    starts,
+    lengths
   ]
 }

@@ -29,7 +29,7 @@ import { entryOf, isSamePlace } from './entries.js'
 import type { HeldLease, Leases } from './lease.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
-import { judgedBy } from './window.js'
+import { type Judges, judgesOf } from './window.js'
 
 const LOCK_ENTRIES = `
   SELECT encode(key, 'hex') FROM (
@@ -45,14 +45,15 @@ const LOCK_ROWS = `
   )
   SELECT 'pin', encode(key, 'hex'), count(*) FROM pin GROUP BY key
   UNION ALL SELECT 'row', encode(key, 'hex'), 1 FROM row`
-const look = (conditions: readonly string[]) => `
+const look = ({ hasLiveKeys, conditions }: Judges) => `
   SELECT encode(e.key, 'hex'), w.cancelled, n.length, octet_length(n.body), n.locator, n.key IS NOT NULL,
     (SELECT count(*) FROM $.gc_pins p WHERE p.key = e.key),
     EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = e.key AND p.expires_at > clock_timestamp())
-    ${conditions.map(condition => `OR ${condition}`).join('\n    ')}
+    ${[...(hasLiveKeys ? [IS_LIVE_KEY] : []), ...conditions].map(condition => `OR ${condition}`).join('\n    ')}
   FROM unnest($1::bytea[], $2::text[]) AS e (key, mark)
   LEFT JOIN $.entries n ON n.key = e.key
   LEFT JOIN $.gc_window w ON w.key = e.key AND w.mark = e.mark`
+const IS_LIVE_KEY = 'coalesce((SELECT true FROM pg_temp.alkblobs_live l WHERE l.key = e.key LIMIT 1), false)'
 const ACT = `
   WITH ended AS (
     DELETE FROM $.gc_window w USING unnest($1::bytea[], $2::text[]) AS i (key, mark)
@@ -91,7 +92,8 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
     held: HeldLease | undefined,
     call: Call
   ): Promise<readonly RemoveOutcome[]> {
-    const work = (at: Connection) => removeAll(at, items, delayMs, () => judgedBy(at, held, tables))
+    const work = (at: Connection) =>
+      removeAll(at, items, delayMs, () => judgesOf(at, tables, held?.readThrough, held?.live))
     try {
       return await (held === undefined ? pool.write(call, noPool, work) : held.write(call, noPool, work))
     } catch (error) {
@@ -106,6 +108,7 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
   return {
     async remove(items, trashDelayMs, lease, call) {
       const held = heldFor(leases, items, lease)
+      await held?.live?.prepare(call)
       const outcomes = [...(await once(items, trashDelayMs, held, call))]
       if (held !== undefined) return outcomes
       // A sweep comes again; who deletes directly wants an answer, and what is busy will be free in a moment.
@@ -137,13 +140,13 @@ async function removeAll(
   at: Connection,
   items: readonly Removal[],
   trashDelayMs: number,
-  conditions: () => Promise<readonly string[]>
+  judgesNow: () => Promise<Judges>
 ): Promise<readonly RemoveOutcome[]> {
   await checkStamp(at)
   const parameters = parametersOf(items)
   const locked = await lock(at, parameters)
-  const judges = await conditions()
-  const rows = await judged(judges, () => at.rows<LookRow>(look(judges), ...parameters))
+  const judges = await judgesNow()
+  const rows = await judged(judges.conditions, () => at.rows<LookRow>(look(judges), ...parameters))
   const byHex = new Map(rows.map(row => [row[0], row]))
   const outcomes = items.map(item => decide(item, byHex.get(digestHexOf(item.key)) as LookRow, locked))
   const ended = items.filter((_, i) => outcomes[i]?.outcome !== 'busy')

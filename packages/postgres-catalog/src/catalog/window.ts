@@ -18,29 +18,36 @@ import {
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { EMPTY, entryOf } from './entries.js'
-import type { HeldLease, Leases } from './lease.js'
+import type { Leases } from './lease.js'
+import type { LiveKeys } from './live.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
 
-/** One page of keys, judged and summed up by the server: only the keys that nobody protects come back, in one text. */
-const candidates = (conditions: readonly string[]) => `
+/**
+ * One page of keys, judged and summed up by the server: only the keys that nobody protects come back, in one text. What is
+ * in order of keys is read by the range of the page, so that a whole sweep reads it once.
+ */
+const candidates = ({ hasLiveKeys, conditions }: Judges) => `
   WITH page AS MATERIALIZED (
     SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint
+  ), last AS MATERIALIZED (
+    SELECT key FROM page ORDER BY key DESC LIMIT 1
   ), judged AS (
     SELECT e.key, CASE
-      WHEN EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = e.key AND p.expires_at > clock_timestamp()) THEN 1
+      WHEN e.key IN (SELECT p.key FROM $.gc_pins p WHERE ${inPage('p')} AND p.expires_at > clock_timestamp()) THEN 1
+      ${hasLiveKeys ? `WHEN e.key IN (SELECT l.key FROM pg_temp.alkblobs_live l WHERE ${inPage('l')}) THEN 1` : ''}
       ${conditions.map(condition => `WHEN ${condition} THEN 1`).join('\n      ')}
-      ELSE coalesce(
-        (SELECT CASE WHEN w.cancelled THEN 3 ELSE 2 END FROM $.gc_window w WHERE w.key = e.key AND w.mark = ''), 0)
-      END AS protection
+      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND w.mark = '' AND w.cancelled) THEN 3
+      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND w.mark = '') THEN 2
+      ELSE 0 END AS protection
     FROM page e
   )
   SELECT count(*), count(*) FILTER (WHERE protection = 1), count(*) FILTER (WHERE protection >= 2),
          count(*) FILTER (WHERE protection = 3),
          coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
-         (SELECT encode(key, 'hex') FROM page ORDER BY key DESC LIMIT 1)
+         (SELECT encode(key, 'hex') FROM last)
   FROM judged`
-const IN_LIVE_KEYS = 'EXISTS (SELECT 1 FROM pg_temp.alkblobs_live l WHERE l.key = e.key)'
+const inPage = (table: string) => `${table}.key > $1::bytea AND ${table}.key <= (SELECT key FROM last)`
 const LOCK = `
   SELECT encode(key, 'hex') FROM (
     SELECT key FROM $.entries WHERE key = ANY ($1::bytea[]) ORDER BY key FOR UPDATE SKIP LOCKED
@@ -75,12 +82,18 @@ export function windowOf(
 ): Pick<Catalog, 'candidates' | 'stageCandidates' | 'due' | 'mark'> {
   return {
     candidates: async (lease, after, limit, call) => {
+      const nobody = () => NOBODY
+      if (lease === undefined) {
+        // A dry run reads the tables through with its first page.
+        const seen = after === undefined ? new Set<object>() : undefined
+        const look = async (at: Connection) => candidatePage(pool, at, await judgesOf(at, tables, seen), after, limit)
+        return pool.ask(call, nobody, look)
+      }
       const held = leases.held(lease)
-      return held.ask(
-        call,
-        () => NOBODY,
-        async at => candidatePage(pool, at, await judgedBy(at, held, tables), after, limit)
-      )
+      await held.live?.prepare(call)
+      const look = async (at: Connection) =>
+        candidatePage(pool, at, await judgesOf(at, tables, held.readThrough, held.live), after, limit)
+      return held.ask(call, nobody, look)
     },
     stageCandidates: async (lease, keys, call) =>
       leases.held(lease).write<BlobKey[]>(
@@ -110,27 +123,34 @@ export function windowOf(
   }
 }
 
-/** The conditions under which something besides pins calls the entry `e` live, for the lease that is held, if any. */
-export async function judgedBy(
+/** What besides pins calls the entry `e` live. */
+export interface Judges {
+  readonly hasLiveKeys: boolean
+  /** One for each table of the application. */
+  readonly conditions: readonly string[]
+}
+
+/** `seen`: tables that were read through for values that are no keys; the others are now, if it is given. */
+export async function judgesOf(
   at: Connection,
-  held: HeldLease | undefined,
-  tables: Tables
-): Promise<readonly string[]> {
-  const hasLiveKeys = (await held?.live?.prepare(at)) === true
-  const judgement = await tables.judge(at, held?.readThrough)
-  return [...(hasLiveKeys ? [IN_LIVE_KEYS] : []), ...judgement.conditionsFor('e.key')]
+  tables: Tables,
+  seen: Set<object> | undefined,
+  live?: LiveKeys
+): Promise<Judges> {
+  const { conditionsFor } = await tables.judge(at, seen)
+  return { hasLiveKeys: live?.isFilled === true, conditions: conditionsFor('e.key') }
 }
 
 async function candidatePage(
   pool: Pool,
   at: Connection,
-  conditions: readonly string[],
+  judges: Judges,
   after: BlobKey | undefined,
   limit: number
 ): Promise<CandidatePage> {
   const from = after === undefined ? EMPTY : digestOf(after)
-  const row = await judged(conditions, () =>
-    at.row<[bigint, bigint, bigint, bigint, string, string | null]>(candidates(conditions), from, limit)
+  const row = await judged(judges.conditions, () =>
+    at.row<[bigint, bigint, bigint, bigint, string, string | null]>(candidates(judges), from, limit)
   )
   const [scanned, live, alreadyStaged, cancelled] = (row ?? [0n, 0n, 0n, 0n]).slice(0, 4).map(Number) as number[]
   const last = row?.[5]

@@ -1,0 +1,132 @@
+/** The columns that need a PostgreSQL server: its catalog, its large objects, and each beside an engine of another kind. */
+import { join } from 'node:path'
+import type { Trait } from '@alkblobs/conformance'
+import { local } from '@alkblobs/engine-local'
+import { pglo } from '@alkblobs/engine-pglo'
+import { postgres } from '@alkblobs/engine-postgres'
+import { sqlite } from '@alkblobs/engine-sqlite'
+import { type ColumnFactory, factoryOf, type Place } from './factory.js'
+import { databasePart } from './oracles/database.js'
+import { folderPart } from './oracles/folder.js'
+import { largeObjectsPart } from './oracles/large-objects.js'
+import { schemaPart } from './oracles/schema.js'
+import type { Site } from './site.js'
+import { DUAL_TIER_THRESHOLD, handles, KV_ONLY_THRESHOLD } from './tuning.js'
+
+/** What every catalog in PostgreSQL lets a test do. */
+const postgresTraits: readonly Trait[] = [
+  'durable',
+  'second',
+  'reopen',
+  'medium',
+  'age',
+  'corrupt-inline',
+  'handles',
+  'refuse',
+  'schema',
+  'tables',
+  'transactions'
+]
+
+/** The catalog in a schema of its own, in the database of the run or in the one given. */
+async function catalogOn(site: Site, database?: Awaited<ReturnType<Site['database']>>) {
+  const place = await site.schema(database)
+  const { url, schema } = place
+  return {
+    kv: postgres({ url, schema, applicationName: schema }),
+    oracle: schemaPart(place, () => site.schema(database))
+  }
+}
+
+/** Large objects, in a database of their own because they have no schema. */
+async function largeObjectsOn(site: Site) {
+  const database = await site.database()
+  const { url, database: name } = database
+  return { large: pglo({ url, applicationName: `${name} large` }), oracle: largeObjectsPart(database) }
+}
+
+/** kv = postgres, large = local. */
+export function postgresLocal(place?: Place): ColumnFactory {
+  return factoryOf(
+    {
+      name: 'postgres + local',
+      traits: ['dual-tier', 'foreign', 'corrupt', 'root', ...postgresTraits],
+      threshold: DUAL_TIER_THRESHOLD,
+      needsServer: true,
+      async media(site, largeSite = site) {
+        const { kv, oracle } = await catalogOn(site)
+        const root = join(largeSite.folder, 'large')
+        return { kv, large: local({ root }), oracle: [oracle, folderPart(root)] }
+      }
+    },
+    place
+  )
+}
+
+/** kv = postgres with a threshold. */
+export function kvOnlyPostgres(place?: Place): ColumnFactory {
+  return factoryOf(
+    {
+      name: 'kv-only(postgres)',
+      traits: ['kv-only', ...postgresTraits],
+      threshold: KV_ONLY_THRESHOLD,
+      needsServer: true,
+      async media(site) {
+        const { kv, oracle } = await catalogOn(site)
+        return { kv, oracle: [oracle] }
+      }
+    },
+    place
+  )
+}
+
+/** kv = postgres, large = pglo, in one database. */
+export function postgresPglo(place?: Place): ColumnFactory {
+  return factoryOf(
+    {
+      name: 'postgres + pglo',
+      traits: ['dual-tier', 'foreign', 'corrupt', 'large-objects', ...postgresTraits],
+      threshold: DUAL_TIER_THRESHOLD,
+      needsServer: true,
+      async media(site, largeSite = site) {
+        const { kv, oracle } = await catalogOn(site, await site.database())
+        const { large, oracle: largeOracle } = await largeObjectsOn(largeSite)
+        return { kv, large, oracle: [oracle, largeOracle] }
+      }
+    },
+    place
+  )
+}
+
+/** kv = sqlite, large = pglo: a pair that nobody planned. */
+export function sqlitePglo(place?: Place): ColumnFactory {
+  return factoryOf(
+    {
+      name: 'sqlite + pglo',
+      traits: [
+        'dual-tier',
+        'durable',
+        'second',
+        'reopen',
+        'foreign',
+        'medium',
+        'age',
+        'corrupt',
+        'corrupt-inline',
+        'refuse',
+        'file',
+        'schema',
+        'large-objects',
+        ...handles
+      ],
+      threshold: DUAL_TIER_THRESHOLD,
+      needsServer: true,
+      async media(site, largeSite = site) {
+        const file = join(site.folder, 'kv', 'pool.db')
+        const { large, oracle } = await largeObjectsOn(largeSite)
+        return { kv: sqlite({ file }), large, oracle: [databasePart(file), oracle] }
+      }
+    },
+    place
+  )
+}

@@ -1,0 +1,88 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { connect } from 'node:net'
+import { fileURLToPath } from 'node:url'
+import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
+import { noServer, sharedServer } from '../src/index.js'
+
+const child = fileURLToPath(new URL('./children/holder.mjs', import.meta.url))
+const built = fileURLToPath(new URL('../dist/index.js', import.meta.url))
+
+interface Said {
+  readonly reason?: string
+  readonly failed?: string
+  readonly kind?: string
+  readonly port?: number
+}
+
+/** A process that chooses for itself, in this environment alone. */
+async function hold(env: Record<string, string>, stays = false): Promise<Said & { readonly process: ChildProcess }> {
+  const own = Object.entries(process.env).filter(([name]) => !name.startsWith('ALKBLOBS_'))
+  const started = fork(child, stays ? ['stay'] : [], { env: { ...Object.fromEntries(own), ...env } })
+  onTestFinished(() => void started.kill('SIGKILL'))
+  const [said] = (await once(started, 'message')) as [Said]
+  return { ...said, process: started }
+}
+
+function isListening(port: number): Promise<boolean> {
+  return new Promise(resolve => {
+    const socket = connect({ host: '127.0.0.1', port })
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(true)
+    })
+    socket.once('error', () => resolve(false))
+  })
+}
+
+async function expectGone(port: number): Promise<void> {
+  for (let attempt = 0; attempt < 100 && (await isListening(port)); attempt++) {
+    await new Promise(resolve => setTimeout(resolve, 50))
+  }
+  expect(await isListening(port)).toBe(false)
+}
+
+beforeAll(() => {
+  if (!existsSync(built)) throw new Error('build the package first: its children import what is published')
+})
+
+describe('the choice of a server', () => {
+  test('says why there is none, and fails only where one is required', async () => {
+    const nowhere = { ALKBLOBS_PG: 'env' }
+    expect((await hold(nowhere)).reason).toContain('env: ALKBLOBS_PG_HOST is not set')
+    expect((await hold({ ...nowhere, ALKBLOBS_REQUIRE: 'other' })).reason).toBeDefined()
+    expect((await hold({ ...nowhere, ALKBLOBS_REQUIRE: 'postgres' })).failed).toContain('ALKBLOBS_PG_HOST')
+    const nothing = { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_BIN: '/nowhere' }
+    expect((await hold(nothing)).reason).toContain('ALKBLOBS_PG_BIN')
+    expect((await hold({ ALKBLOBS_PG: 'mine', ALKBLOBS_REQUIRE: 'postgres' })).failed).toContain('ALKBLOBS_PG is mine')
+  })
+
+  test.skipIf(noServer() !== undefined)('takes the one of the environment before all others', async () => {
+    const { host, port, user, password, database } = await sharedServer()
+    const said = await hold({
+      ALKBLOBS_PG_HOST: host,
+      ALKBLOBS_PG_PORT: `${port}`,
+      ALKBLOBS_PG_USER: user,
+      ALKBLOBS_PG_PASSWORD: password,
+      ALKBLOBS_PG_DB: database
+    })
+    expect(said).toMatchObject({ kind: 'env', port })
+  })
+})
+
+describe.skipIf(noServer() !== undefined)('a shared server', () => {
+  test('is one for all who hold it, and ends with the last of them, even if that was killed', async () => {
+    // A choice of its own, so that this run's server is not the one that is shared.
+    const env = { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_IMAGE: `apart-${process.pid}` }
+    const [one, other] = await Promise.all([hold(env, true), hold(env, true)])
+    expect(one.reason).toBeUndefined()
+    expect(one.port).toBe(other.port)
+    one.process.kill('SIGKILL')
+    await once(one.process, 'exit')
+    expect((await hold(env)).port).toBe(other.port)
+    expect(await isListening(other.port ?? 0)).toBe(true)
+    other.process.kill('SIGKILL')
+    await expectGone(other.port ?? 0)
+  })
+})
