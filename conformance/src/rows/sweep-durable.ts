@@ -27,6 +27,8 @@ const twoSweeps = row({
   run: over(async (store, factory) => {
     const lengths = tierLengths(factory)
     let bytes = 0
+    // Released at the end: what nobody refers to any more counts as given back.
+    const held: { release(): Promise<void> }[] = []
     const live: string[] = []
     for (const [at, length] of lengths.entries()) {
       for (let nth = 0; nth < 3; nth += 1) live.push((await putReleased(store, bytesOf(length, 10 + nth))).key)
@@ -34,8 +36,8 @@ const twoSweeps = row({
         await putReleased(store, bytesOf(length, 20 + nth))
         bytes += length
       }
-      await store.put(bytesOf(length, 30 + at))
-      await present(await store.pin((await putReleased(store, bytesOf(length, 40 + at))).key), 'a pin')
+      held.push(await store.put(bytesOf(length, 30 + at)))
+      held.push(present(await store.pin((await putReleased(store, bytesOf(length, 40 + at))).key), 'a pin'))
     }
     store.protect(sourceOver(live.slice(1), 'enumerated'))
     store.protect({ name: 'asked', isLive: async keys => keys.filter(key => key === live[0]) })
@@ -51,6 +53,7 @@ const twoSweeps = row({
     equal((await oracle.counts()).window, 0, 'the schedule is empty again')
     expectCounts(await store.sweep(), { live: 5 * tiers }, 'a third sweep finds nothing more')
     for (const key of live) equal(await store.has(key), true, 'a live entry is there')
+    for (const each of held) await each.release()
   })
 })
 
