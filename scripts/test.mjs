@@ -1,8 +1,8 @@
 // `npm test`: sets the clone up and runs every part, each with a written time budget on two cores.
-//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`
+//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`, `postgres`
 //   --only conformance  checks and prints the report of the last run of the columns
 //   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
-// What needs PostgreSQL finds a server or starts one; where none can be had it is skipped with the reason, and fails with
+// What needs PostgreSQL (in the making, so on request) finds a server or starts one; where none can be had it is skipped with the reason, and fails with
 // ALKBLOBS_REQUIRE=postgres. The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -19,12 +19,13 @@ const checks = async () => countChecks([...(await lint()), ...(await tidy()), ..
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
-  { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
+  { name: 'postgres', budgetMinutes: 4, run: () => postgres(), onRequest: true },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance() },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
 ]
 
+const partNamed = wanted => parts.find(({ name }) => name === wanted)
 const testkit = '@alkblobs/testkit'
 const conformanceReport = inRoot('test-results', 'conformance.json')
 
@@ -112,7 +113,9 @@ async function nothingLeft(before, residue) {
 
 /** The gate over the report that the columns have left, printed as a matrix. Nothing is run a second time. */
 async function conformance() {
-  const { code } = await run(process.execPath, [inRoot('packages', 'columns', 'dist', 'report.js'), '--check'])
+  const columns = isChosen(partNamed('postgres')) ? [] : ['--embedded']
+  const report = inRoot('packages', 'columns', 'dist', 'report.js')
+  const { code } = await run(process.execPath, [report, '--check', ...columns])
   return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
 }
 

@@ -11,6 +11,7 @@ export const ignoresHealing: PlantedFault = {
   caughtBy: [
     'a_put_heals_a_broken_entry_from_bytes_and_from_a_stream',
     'a_put_heals_a_broken_inline_entry',
+    'a_put_that_is_asked_to_verify_heals_what_only_reading_shows',
     'a_damaged_entry_hides_no_other_from_verify',
     'repair_removes_dangling_records_but_never_pinned_or_live_ones'
   ],

@@ -26,6 +26,8 @@ const exactCounts = row({
   run: over(async (store, factory) => {
     const lengths = tierLengths(factory)
     let bytes = 0
+    // Released at the end: what nobody refers to any more counts as given back.
+    const held: { release(): Promise<void> }[] = []
     const live: string[] = []
     const dead: string[] = []
     for (const [at, length] of lengths.entries()) {
@@ -34,8 +36,8 @@ const exactCounts = row({
         dead.push((await putReleased(store, bytesOf(length, 20 + nth))).key)
         bytes += length
       }
-      await store.put(bytesOf(length, 30 + at))
-      await present(await store.pin((await putReleased(store, bytesOf(length, 40 + at))).key), 'a pin')
+      held.push(await store.put(bytesOf(length, 30 + at)))
+      held.push(present(await store.pin((await putReleased(store, bytesOf(length, 40 + at))).key), 'a pin'))
     }
     store.protect(sourceOver(live.slice(1), 'enumerated'))
     store.protect({ name: 'asked', isLive: async keys => keys.filter(key => key === live[0]) })
@@ -49,6 +51,7 @@ const exactCounts = row({
     for (const key of dead) equal(await store.has(key), false, 'an unprotected entry is gone')
     for (const key of live) equal(await store.has(key), true, 'a live entry is there')
     expectCounts(await store.sweep(), { live: 5 * tiers }, 'a second sweep finds nothing more')
+    for (const each of held) await each.release()
   })
 })
 

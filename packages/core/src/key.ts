@@ -5,6 +5,7 @@
  * `BlobKey` may build a path, a row or a lock from it without looking again.
  */
 import { InvalidKeyError } from './errors.js'
+import { DIGEST_LENGTH } from './limits.js'
 
 declare const brand: unique symbol
 
@@ -37,8 +38,9 @@ export function parseKey(value: unknown, algorithm?: Algorithm): BlobKey {
 
 /** Writes a digest of 32 bytes as a key. */
 export function formatKey(algorithm: Algorithm, digest: Uint8Array): BlobKey {
+  if (digest.byteLength !== DIGEST_LENGTH) throw new InvalidKeyError('malformed')
   const hex = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('hex')
-  return parseKey(`${algorithm}:${hex}`)
+  return `${algorithm}:${hex}` as BlobKey
 }
 
 /** The 32 raw bytes of a key, in a buffer of its own. */

@@ -28,7 +28,7 @@ export interface PutReceipt {
   readonly key: BlobKey
   /** Length of the content in bytes. */
   readonly length: number
-  /** Whether this put made the entry, or found it there. */
+  /** Whether the entry's bytes are those of this put: it made the entry, or healed a broken one; else it found it there. */
   readonly created: boolean
   /** The pin that protects the key until it is released; `undefined` after `put(content, { pin: false })`. */
   readonly pin: Pin | undefined

@@ -127,13 +127,27 @@ export class Reading {
     this.#done = true
     const { key } = this.#found.entry
     const actual = this.#hasher?.key() ?? key
-    if (actual !== key) throw new CorruptBlobError(key, 'the stored bytes are not those of the key')
+    if (actual !== key) throw wrongBytes(key)
   }
 
   #short(held: number): CorruptBlobError {
-    const { key, length } = this.#found.entry
-    return new CorruptBlobError(key, `its record claims ${length} bytes, the medium holds ${held}`)
+    return shortBody(this.#found.entry, held)
   }
+}
+
+/**
+ * The bytes of a range of an inline body, in a buffer of the caller's: what a pass over it would give, without being one.
+ * @throws CorruptBlobError as a pass does.
+ */
+export function inlineBytes(
+  body: Uint8Array,
+  { found, range, derivation, verify }: Omit<ReadingParts, 'pool'>
+): Uint8Array<ArrayBuffer> {
+  const { key, length } = found.entry
+  if (body.length !== length) throw shortBody(found.entry, body.length)
+  const isWhole = range.start === 0 && range.end === length
+  if (isWhole && verify && derivation.key(body) !== key) throw wrongBytes(key)
+  return new Uint8Array(body.subarray(range.start, range.end))
 }
 
 interface DeriveParts {
@@ -161,6 +175,14 @@ export async function deriveAgain({ pool, derivation, key, assertGoing }: Derive
 export function assertLength({ key, length }: Entry): void {
   if (!Number.isSafeInteger(length) || length < 0)
     throw new CorruptBlobError(key, 'its record claims a length that is none')
+}
+
+function shortBody({ key, length }: Entry, held: number): CorruptBlobError {
+  return new CorruptBlobError(key, `its record claims ${length} bytes, the medium holds ${held}`)
+}
+
+function wrongBytes(key: BlobKey): CorruptBlobError {
+  return new CorruptBlobError(key, 'the stored bytes are not those of the key')
 }
 
 function samePlace(a: Place, b: Place): boolean {

@@ -86,6 +86,11 @@ export class Spill {
     return locator
   }
 
+  /** The publication was refused because the stage is gone: the sealed body is ours to take back after all. */
+  unseal(): void {
+    this.#sealed = false
+  }
+
   /** The publication took the stage over; nothing is left to take back. */
   published(): void {
     this.#letGo()

@@ -6,7 +6,7 @@ import { Interrupt } from './interrupt.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import { clampRange, type Range } from './range.js'
-import { Reading, type ReadingParts } from './reading.js'
+import { inlineBytes, Reading, type ReadingParts } from './reading.js'
 
 /** What all slices of one `get` share. */
 export interface BlobParts extends Omit<ReadingParts, 'range'> {
@@ -48,6 +48,12 @@ export class StoredBlob {
   async bytes(): Promise<Uint8Array<ArrayBuffer>> {
     if (this.size > constants.MAX_LENGTH)
       throw new BlobTooLargeError(constants.MAX_LENGTH, 'read it as a stream, or in slices')
+    const { found, lifecycle, signal } = this.#parts
+    if (found.body !== undefined) {
+      lifecycle.assertOpen()
+      signal?.throwIfAborted()
+      return inlineBytes(found.body, { ...this.#parts, range: this.#range })
+    }
     const pass = this.#pass()
     const whole = new Uint8Array(this.size)
     let offset = 0

@@ -60,7 +60,7 @@ export interface BodyWriter {
   seal(key: BlobKey): Promise<Locator>
   /**
    * BODY-DISCARD-1 MUST close what is open and remove what was made; idempotent, also after a failed write or seal. After a seal that
-   *                succeeded core calls it only where it missed its deadline, so that nothing was published.
+   *                succeeded core calls it only where nothing was published: the seal missed its deadline, or the stage was lost.
    */
   discard(): Promise<void>
 }

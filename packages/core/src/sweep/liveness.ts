@@ -171,7 +171,9 @@ export class LivenessView {
     try {
       interrupt.throwIfFired()
       const signal = AbortSignal.any([patience.signal, ...this.#signals])
-      const keys = await interrupt.wait(Promise.resolve().then(() => ask(signal)))
+      const answered = ask(signal)
+      // Read in the very step that opened it: a cursor of the application's database keeps its connection from everybody else.
+      const keys = isIterable(answered) ? answered : await interrupt.wait(Promise.resolve(answered))
       await this.#each(keys, { interrupt, patience, each, pause })
     } catch (error) {
       if (this.#signals.some(signal => signal.aborted) || (error !== undefined && error === this.#loadFailure))
@@ -186,8 +188,7 @@ export class LivenessView {
   async #each(keys: Keys, { interrupt, patience, each, pause }: Taking): Promise<void> {
     if (typeof keys !== 'object' || keys === null)
       throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
-    if (Symbol.iterator in keys) {
-      // Without a pause: a cursor of the application's database would keep its connection from everybody else meanwhile.
+    if (isIterable(keys)) {
       for (const key of keys) each(parseKey(key, this.#algorithm))
       return
     }
@@ -207,6 +208,10 @@ export class LivenessView {
       throw error
     }
   }
+}
+
+function isIterable(keys: unknown): keys is Iterable<string> {
+  return typeof keys === 'object' && keys !== null && Symbol.iterator in keys
 }
 
 /** How the keys of one source are taken. */
