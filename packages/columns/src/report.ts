@@ -64,7 +64,9 @@ const file = join(workspaceFolder(), 'test-results', 'conformance.json')
 // `--embedded`: only the columns that need no server are judged, by the rows that such columns can run.
 const isEmbedded = process.argv.includes('--embedded')
 const factories = columns.map(make => make()).filter(({ needsServer }) => !(isEmbedded && needsServer))
-const judged = rows.filter(({ needs }) => !isEmbedded || factories.some(factory => lacking(factory, needs).length === 0))
+const judged = rows.filter(
+  ({ needs }) => !isEmbedded || factories.some(factory => lacking(factory, needs).length === 0)
+)
 const judgement = { rows: judged, factories, isServerRequired: isRequired() }
 if (process.argv.includes('--check')) print(await gateFile(file, judgement))
 else {
