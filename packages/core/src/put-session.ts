@@ -4,7 +4,7 @@
  */
 import type { Derivation } from './derive.js'
 import type { Dispatch } from './dispatch.js'
-import { BlobTooLargeError, KeyMismatchError, LengthMismatchError, PutError } from './errors.js'
+import { BlobTooLargeError, KeyMismatchError, LengthMismatchError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
@@ -95,11 +95,7 @@ export class PutSession {
     const locator = await spill.seal(key)
     const bytes = { kind: 'staged', stage: spill.stage, locator } as const
     const content = { key, length: this.#length, bytes, pin, verify }
-    const published = (await this.#parts.publisher.publish(content).catch(error => {
-      // Nothing was published, and nobody but us knows the body any more: its stage has come and gone.
-      if (error instanceof PutError) spill.unseal()
-      throw error
-    })) as Published
+    const published = (await this.#parts.publisher.publish(content)) as Published
     if (published.outcome === 'existed') await spill.discard()
     else spill.published()
     this.#spill = undefined

@@ -11,7 +11,7 @@ import type { CheckedWriter } from './checked-bodies.js'
 import { partOf } from './content.js'
 import type { Hasher } from './derive.js'
 import { dropStages } from './drop.js'
-import type { Locator, StageId } from './engine.js'
+import type { Found, Locator, StageId } from './engine.js'
 import type { BlobKey } from './key.js'
 import { WINDOW_LENGTH } from './limits.js'
 import type { Pins } from './pins.js'
@@ -37,8 +37,9 @@ export class Spill {
   #window: Buffer
   #spare: Buffer | undefined
   #filled = 0
+  #length = 0
   #writing: Promise<void> | undefined
-  #sealed = false
+  #sealed: Found['sealed']
 
   private constructor(parts: SpillParts) {
     this.#parts = parts
@@ -82,13 +83,8 @@ export class Spill {
   async seal(key: BlobKey): Promise<Locator> {
     await this.#assertStaged()
     const locator = await (this.#writer as CheckedWriter).seal(key)
-    this.#sealed = true
+    this.#sealed = { locator, key, length: this.#length, whole: true }
     return locator
-  }
-
-  /** The publication was refused because the stage is gone: the sealed body is ours to take back after all. */
-  unseal(): void {
-    this.#sealed = false
   }
 
   /** The publication took the stage over; nothing is left to take back. */
@@ -104,7 +100,7 @@ export class Spill {
     this.#letGo()
     await this.#writing?.catch(reclaimedLater)
     // A sealed body is left to its stage: if a publication has gone through unseen, the stage is gone and the body in use.
-    if (!this.#sealed) await this.#writer?.discard().catch(reclaimedLater)
+    if (this.#sealed === undefined) await this.#writer?.discard().catch(reclaimedLater)
     await this.#unstage().catch(reclaimedLater)
   }
 
@@ -125,6 +121,7 @@ export class Spill {
     const full = this.#window
     const bytes = full.subarray(0, this.#filled)
     this.#parts.hasher.update(bytes)
+    this.#length += bytes.length
     const writing = (this.#writer as CheckedWriter).write(bytes)
     // Awaited by the next step; until then a failure must not count as unhandled.
     writing.catch(reclaimedLater)
@@ -143,6 +140,13 @@ export class Spill {
     const { pool } = this.#parts
     const [ended] = await pool.catalog.unstage([this.stage])
     if (ended === true) await dropStages(pool, [this.stage])
+    else if (this.#sealed !== undefined) await this.#takeBackOrphan(this.#sealed)
+  }
+
+  /** A body whose stage is gone and that nothing knows can never be published, so it is ours to remove; else it is in use. */
+  async #takeBackOrphan(sealed: NonNullable<Found['sealed']>): Promise<void> {
+    const [known] = await this.#parts.pool.catalog.known([{ stage: this.stage, sealed }])
+    if (known === false) await this.#writer?.discard()
   }
 
   #newWindow(): Buffer {
