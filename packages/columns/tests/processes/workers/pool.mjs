@@ -56,7 +56,7 @@ export class References {
 
   constructor(folder) {
     this.#db = new Database(join(folder, 'application.db'), { timeout: 10_000 })
-    this.#db.pragma('journal_mode = WAL')
+    // In the journal mode that it has: a change of mode does not wait, and two processes that open at once would fail.
     // The application survives the death of its processes, which is all that happens here.
     this.#db.pragma('synchronous = OFF')
     this.#db.exec('CREATE TABLE IF NOT EXISTS documents (key TEXT PRIMARY KEY) WITHOUT ROWID')
