@@ -23,6 +23,8 @@ import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
  * | `refuse` | the oracle can make the medium `refuse` entries |
  * | `root`, `file`, `schema` | a medium is a folder / a database file / a schema of a server: the rows about these media |
  * | `large-objects` | bodies are large objects of a database server |
+ * | `dormant` | the kv tier keeps the catalog, and that of the large tier is not used: the oracle tells `largeTables` |
+ * | `two-catalogs` | the kv tier is memory, and the catalog of the large tier keeps what is long: the oracle tells `largeTables` |
  * | `tables` | the oracle makes tables of an `application` beside the catalog |
  * | `transactions` | the oracle can hold a transaction open that pins: `pinInTransaction` |
  */
@@ -45,6 +47,8 @@ export const TRAITS = [
   'file',
   'schema',
   'large-objects',
+  'dormant',
+  'two-catalogs',
   'tables',
   'transactions'
 ] as const
@@ -118,6 +122,8 @@ export interface MediumOracle {
   application?(form: 'text' | 'bytes'): Promise<ApplicationTable>
   /** With `transactions`: somebody else pins a key for an hour, and has not committed it. */
   pinInTransaction?(key: BlobKey): Promise<OpenTransaction>
+  /** With `dormant` or `two-catalogs`: the names of the tables in the large tier's schema. */
+  largeTables?(): Promise<readonly string[]>
   /** With `root`: replaces every folder a body could go into by a link that leads out of the root; answers a count of what went there. */
   linkOut?(): Promise<() => Promise<number>>
   /** With `root`: removes folders that hold nothing, as a zealous cleaner would. */

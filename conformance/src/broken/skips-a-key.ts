@@ -1,4 +1,5 @@
 /** Fault: the first key of every further page is skipped, as by a cursor that is one too far. */
+import type { BlobKey } from '@alkblobs/core/engine'
 import { tapped } from '../tap.js'
 import type { PlantedFault } from './fault.js'
 
@@ -14,7 +15,8 @@ export const skipsAKey: PlantedFault = {
         async candidates(lease, after, limit, call) {
           const page = await inner.candidates(lease, after, limit, call)
           if (page.next === undefined) return page
-          const [skipped] = await inner.list(page.next, 1, call)
+          // The cursor of memory is the last key it looked at.
+          const [skipped] = await inner.list(page.next as BlobKey, 1, call)
           return skipped === undefined ? page : { ...page, next: skipped.key }
         },
         async list(after, limit, call) {

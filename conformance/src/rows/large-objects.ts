@@ -1,11 +1,14 @@
 /** INV-1 and INV-9 for bodies that are large objects: windows over pages of the server, and objects that are not what their row says. */
+
+import type { Store } from '@alkblobs/core'
 import { WINDOW_LENGTH } from '@alkblobs/core/engine'
 import { Corrupt } from '../codes.js'
-import { bytesOf } from '../content.js'
+import { bytesOf, tierLengths } from '../content.js'
 import { codeOf, equal, holds, present, refuses, sameBytes, settled } from '../expect.js'
-import { type Damage, oracleOf } from '../factory.js'
+import { type Damage, oracleOf, type StoreFactory } from '../factory.js'
 import { over, row } from '../row.js'
 import { iterate } from '../sources.js'
+import { expectCounts, putReleased, sourceOver } from '../sweeping.js'
 
 /** What one row of the server's table of large objects holds. */
 const PAGE_LENGTH = 2048
@@ -65,4 +68,74 @@ const windows = row({
   })
 })
 
-export const largeObjectRows = [windows]
+const OWN_TABLES = ['lo_claim', 'lo_entries']
+
+/** A pool with a candidate in each tier that a sweep has staged, and what the large tier's schema holds then. */
+async function stagedInBoth(store: Store, factory: StoreFactory): Promise<readonly string[]> {
+  store.protect(sourceOver([]))
+  for (const length of tierLengths(factory)) await putReleased(store, bytesOf(length, 34))
+  expectCounts(await store.sweep(), { candidatesStaged: 2 }, 'the staging sweep')
+  equal((await oracleOf(factory, store).counts()).window, 2, 'the schedule holds both')
+  return present(await oracleOf(factory, store).largeTables?.(), 'the names of tables')
+}
+
+/**
+ * Contract stamp: docs/spec/engine-contract.md#the-catalog-beside-a-body-store
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ */
+const dormant = row({
+  name: 'the_window_lives_on_the_kv_schema_and_the_pg_lo_schema_stays_dormant',
+  statement:
+    'Where the kv tier keeps a durable catalog, the schedule of both tiers is there; the catalog beside the large objects is never made.',
+  stamps: ['docs/spec/engine-contract.md#the-catalog-beside-a-body-store', 'docs/spec/sweep.md#durable-form'],
+  invariant: 'INV-4',
+  needs: ['dual-tier', 'durable', 'medium', 'large-objects', 'dormant'],
+  run: over(async (store, factory) => {
+    equal(await stagedInBoth(store, factory), OWN_TABLES, 'the large tier has the tables of its bodies, and no other')
+    const { deleted, pinsReaped, stagesReclaimed } = await store.sweep()
+    equal(
+      { deleted, pinsReaped, stagesReclaimed },
+      { deleted: 2, pinsReaped: 0, stagesReclaimed: 0 },
+      'both are executed'
+    )
+    equal(await oracleOf(factory, store).largeTables?.(), OWN_TABLES, 'after the removal too')
+  })
+})
+
+/**
+ * Contract stamp: docs/spec/engine-contract.md#the-catalog-beside-a-body-store
+ * Contract stamp: docs/spec/sweep.md#durable-form
+ */
+const shared = row({
+  name: 'each_key_has_one_authority_and_the_large_tiers_window_shows_large_keys_only',
+  statement:
+    'Beside a kv tier in memory the large tier keeps entries, pins and schedule of large keys alone, and reports are sums over both.',
+  stamps: ['docs/spec/engine-contract.md#the-catalog-beside-a-body-store', 'docs/spec/sweep.md#durable-form'],
+  invariant: 'INV-4',
+  needs: ['dual-tier', 'durable', 'medium', 'large-objects', 'two-catalogs'],
+  run: over(async (store, factory) => {
+    const tables = await stagedInBoth(store, factory)
+    holds(
+      ['entries', 'gc_window'].every(name => tables.includes(name)),
+      'the large tier has a catalog',
+      `${tables}`
+    )
+    const alone = await factory.open({ windowDelayMs: 0 })
+    equal((await alone.usage()).entries, 0, 'another pool sees none of it')
+    const [small, large] = tierLengths(factory) as [number, number]
+    const { perTier, window } = await store.usage()
+    equal(
+      { kv: perTier.kv.bytes, large: perTier.large.bytes, window },
+      { kv: small, large, window: 2 },
+      'usage is a sum'
+    )
+    expectCounts(
+      await store.sweep(),
+      { deleted: 2, bytesDeleted: small + large },
+      'one sweep executes the schedules of both'
+    )
+    equal((await store.usage()).entries, 0, 'and nothing is left')
+  })
+})
+
+export const largeObjectRows = [windows, dormant, shared]

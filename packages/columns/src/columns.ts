@@ -1,7 +1,7 @@
 /** Every column of this repository, in the order of the report. */
 import { kvOnlyMem, kvOnlySqlite, memLocal, memOnly, sqliteLocal } from './embedded-columns.js'
 import type { ColumnFactory, Place } from './factory.js'
-import { kvOnlyPostgres, postgresLocal, postgresPglo, sqlitePglo } from './postgres-columns.js'
+import { kvOnlyPostgres, memPglo, postgresLocal, postgresPglo, sqlitePglo } from './postgres-columns.js'
 
 type MakeFactory = (place?: Place) => ColumnFactory
 
@@ -9,7 +9,13 @@ type MakeFactory = (place?: Place) => ColumnFactory
 export const embeddedColumns: readonly MakeFactory[] = [memOnly, kvOnlyMem, memLocal, sqliteLocal, kvOnlySqlite]
 
 /** The columns that need a PostgreSQL server, in the order of the report. */
-export const postgresColumns: readonly MakeFactory[] = [postgresLocal, kvOnlyPostgres, postgresPglo, sqlitePglo]
+export const postgresColumns: readonly MakeFactory[] = [
+  postgresLocal,
+  kvOnlyPostgres,
+  memPglo,
+  postgresPglo,
+  sqlitePglo
+]
 
 /** Every column, in the order of the report. */
 export const columns: readonly MakeFactory[] = [...embeddedColumns, ...postgresColumns]

@@ -2,13 +2,15 @@
 import { join } from 'node:path'
 import type { Trait } from '@alkblobs/conformance'
 import { local } from '@alkblobs/engine-local'
+import { createMedium, mem } from '@alkblobs/engine-mem'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
 import { type ColumnFactory, factoryOf, type Place } from './factory.js'
 import { databasePart } from './oracles/database.js'
 import { folderPart } from './oracles/folder.js'
-import { largeObjectsPart } from './oracles/large-objects.js'
+import { largeObjectsPart, PGLO_SCHEMA } from './oracles/large-objects.js'
+import { memoryPart } from './oracles/memory.js'
 import { schemaPart } from './oracles/schema.js'
 import type { Site } from './site.js'
 import { DUAL_TIER_THRESHOLD, handles, KV_ONLY_THRESHOLD } from './tuning.js'
@@ -85,13 +87,48 @@ export function postgresPglo(place?: Place): ColumnFactory {
   return factoryOf(
     {
       name: 'postgres + pglo',
-      traits: ['dual-tier', 'foreign', 'corrupt', 'large-objects', ...postgresTraits],
+      traits: ['dual-tier', 'foreign', 'corrupt', 'large-objects', 'dormant', ...postgresTraits],
       threshold: DUAL_TIER_THRESHOLD,
       needsServer: true,
       async media(site, largeSite = site) {
         const { kv, oracle } = await catalogOn(site, await site.database())
         const { large, oracle: largeOracle } = await largeObjectsOn(largeSite)
         return { kv, large, oracle: [oracle, largeOracle] }
+      }
+    },
+    place
+  )
+}
+
+/** kv = mem, large = pglo: two catalogs, memory's for short keys and one beside the large objects for long ones. */
+export function memPglo(place?: Place): ColumnFactory {
+  return factoryOf(
+    {
+      name: 'mem + pglo',
+      traits: [
+        'dual-tier',
+        'durable',
+        'second',
+        'medium',
+        'age',
+        'corrupt',
+        'corrupt-inline',
+        'large-objects',
+        'two-catalogs',
+        'tables',
+        'handles'
+      ],
+      threshold: DUAL_TIER_THRESHOLD,
+      needsServer: true,
+      async media(_site, largeSite = _site) {
+        const medium = createMedium()
+        const { large, oracle } = await largeObjectsOn(largeSite)
+        const database = await largeSite.database()
+        const place = { ...database, schema: PGLO_SCHEMA }
+        const catalog = schemaPart(place, () => largeSite.schema(database))
+        // The memory exists as soon as it is made, and its sessions are those of the large objects.
+        const memory = { ...memoryPart(medium), exists: async () => false }
+        return { kv: mem({ medium }), large, oracle: [memory, { ...catalog, handles: async () => 0 }, oracle] }
       }
     },
     place
@@ -117,6 +154,7 @@ export function sqlitePglo(place?: Place): ColumnFactory {
         'file',
         'schema',
         'large-objects',
+        'dormant',
         ...handles
       ],
       threshold: DUAL_TIER_THRESHOLD,

@@ -174,7 +174,7 @@ export class CheckedCatalog {
 
   async candidates(
     lease: Lease | undefined,
-    after: BlobKey | undefined,
+    after: string | undefined,
     limit: number,
     signal?: AbortSignal
   ): Promise<CandidatePage> {

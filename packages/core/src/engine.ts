@@ -75,6 +75,8 @@ export interface OpenContext {
   readonly algorithm: Algorithm
   readonly lockTimeoutMs: number
   readonly connectTimeoutMs: number
+  /** `durable`: the large tier keeps a durable catalog, and a catalog in memory is to run the same form beside it. */
+  readonly form?: 'durable'
 }
 
 /** What a user hands to `openStore`: names a medium, opens nothing until told to. It may be opened more than once. */
@@ -85,6 +87,8 @@ export interface EngineDefinition {
    * ENG-OPEN-1 MUST NOT create anything on an embedded medium.
    * ENG-OPEN-2 MUST refuse with a `foreign` or `newer` error a medium that it can see to be no pool of its kind.
    * ENG-OPEN-3 MUST name its failures: it throws an EngineFault, since there is no engine yet whose `classify` could be asked.
+   * ENG-OPEN-4 A catalog in memory MUST run the form that the context asks for: its window then waits out the window delay, and a
+   *            put or pin between two sweeps cancels its rows, as in a durable catalog.
    */
   open(context: OpenContext): Promise<Engine>
 }

@@ -7,7 +7,8 @@ import type { Durability, Engine, EngineDefinition } from './engine.js'
 import { ADVICE, EngineCalls } from './engine-calls.js'
 import { EngineFault } from './engine-fault.js'
 import { BlobError, EngineError, InvalidArgumentError, PoolRefusedError } from './errors.js'
-import { Pool } from './pool.js'
+import { pairedEngine } from './pair/index.js'
+import { Pool, type PoolMedia } from './pool.js'
 import { Store } from './store.js'
 
 const WEAKEST_FIRST: readonly Durability[] = ['process', 'os', 'disk']
@@ -21,9 +22,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   const config = configOf(options)
   const opened: EngineCalls[] = []
   try {
-    const kv = await openEngine('kv', config.kv, config, opened)
+    // The large tier first: whether it keeps a catalog tells memory beside it which form to run.
     const large = config.large && (await openEngine('large', config.large, config, opened))
-    const pool = new Pool(mediaOf(kv, large), config)
+    const form = large?.engine.catalog?.form === 'durable' ? 'durable' : undefined
+    const kv = await openEngine('kv', config.kv, config, opened, form)
+    const pool = new Pool(
+      mediaOf(kv, large, host => callsOf(host, config, opened)),
+      config
+    )
     await pool.inspect()
     return new Store({ config, pool, dispatch: dispatchOf(config, kv.engine), calls: opened })
   } catch (error) {
@@ -42,19 +48,23 @@ async function openEngine(
   tier: 'kv' | 'large',
   definition: EngineDefinition,
   config: StoreConfig,
-  opened: EngineCalls[]
+  opened: EngineCalls[],
+  form?: 'durable'
 ): Promise<Opened> {
   const { algorithm, lockTimeoutMs, connectTimeoutMs, operationTimeoutMs } = config
-  const opening = Promise.resolve({ algorithm, lockTimeoutMs, connectTimeoutMs }).then(context =>
-    definition.open(context)
-  )
+  const context = { algorithm, lockTimeoutMs, connectTimeoutMs, ...(form && { form }) }
+  const opening = Promise.resolve().then(() => definition.open(context))
   const engine = await within(opening, operationTimeoutMs).catch(error => {
     throw openingError(definition.name, error)
   })
   if (!isEngine(engine)) throw new InvalidArgumentError(tier, 'an engine, such as sqlite({ file }) or local({ root })')
+  return { engine, calls: callsOf(engine, config, opened) }
+}
+
+function callsOf(engine: Engine, { operationTimeoutMs }: StoreConfig, opened: EngineCalls[]): EngineCalls {
   const calls = new EngineCalls(engine, operationTimeoutMs)
   opened.push(calls)
-  return { engine, calls }
+  return calls
 }
 
 /** An engine that opens after its deadline is closed again: nobody waits for it any more. */
@@ -90,7 +100,7 @@ function openingError(name: string, error: unknown): unknown {
   return new EngineError(name, 'open', kind, found, { cause: error })
 }
 
-function mediaOf(kv: Opened, large: Opened | undefined) {
+function mediaOf(kv: Opened, large: Opened | undefined, callsOf: (host: Engine) => EngineCalls): PoolMedia {
   const { catalog } = kv.engine
   if (catalog === undefined)
     throw new InvalidArgumentError('kv', `an engine that keeps a catalog; ${kv.engine.name} does not`)
@@ -99,10 +109,18 @@ function mediaOf(kv: Opened, large: Opened | undefined) {
     throw new InvalidArgumentError('large', `an engine that keeps bodies; ${large.engine.name} does not`)
   }
   const durabilities = [kv.engine.durability, large?.engine.durability]
+  const isVolatile = kv.engine.durability === 'process'
+  const far = isVolatile ? large?.engine.catalog : undefined
+  const host = large && far && pairedEngine(kv.engine, large.engine, { near: catalog, far })
+  if (host !== undefined && catalog.form !== far?.form) {
+    throw new InvalidArgumentError('kv', `an engine that can stand beside the catalog of ${large?.engine.name}`)
+  }
   return {
-    catalog: new CheckedCatalog(kv.engine, catalog, kv.calls),
+    catalog: host
+      ? new CheckedCatalog(host, host.catalog, callsOf(host))
+      : new CheckedCatalog(kv.engine, catalog, kv.calls),
     bodies: large && bodies && new CheckedBodies(bodies, large.calls),
-    volatile: kv.engine.durability === 'process',
+    volatile: isVolatile && host === undefined,
     durability: WEAKEST_FIRST.find(durability => durabilities.includes(durability)) ?? 'process'
   }
 }

@@ -228,7 +228,9 @@ export class Store {
     return this.#lifecycle.close(this.#config.drainMs, async () => {
       // Pins that cannot be released now expire by themselves; the media are closed in any case.
       await this.#pins.close().catch(expireByThemselves)
-      const closed = await Promise.allSettled(this.#calls.map(calls => calls.close()))
+      const closed: PromiseSettledResult<void>[] = []
+      // What stands on others was opened after them, and is closed before them.
+      for (const calls of this.#calls.toReversed()) closed.push(...(await Promise.allSettled([calls.close()])))
       for (const media of closed) if (media.status === 'rejected') throw media.reason
     })
   }

@@ -353,16 +353,16 @@ describe('closing', () => {
 
   it('after a failed opening has closed what was opened', async () => {
     const engine = new Scripted()
-    const large = {
+    const kv = {
       name: 'broken',
       open: async () => {
         throw new EngineFault('denied', 'no')
       }
     }
-    expect(await rejection(openStore({ kv: engine.kv, large }))).toMatchObject({
+    expect(await rejection(openStore({ kv, large: engine.large }))).toMatchObject({
       code: 'ERR_BLOB_ENGINE',
       kind: 'denied'
     })
-    expect(engine.closed).toEqual(['kv'])
+    expect(engine.closed).toEqual(['large'])
   })
 })

@@ -398,7 +398,9 @@ export class Scripted {
         }),
       lease: call => run('lease', call, [], () => this.#takeLease()),
       candidates: (lease, after, limit, call) =>
-        run('candidates', call, [after, limit], () => this.#candidates(lease && this.#checkLease(lease), after, limit)),
+        run('candidates', call, [after, limit], () =>
+          this.#candidates(lease && this.#checkLease(lease), after as BlobKey | undefined, limit)
+        ),
       stageCandidates: (lease, keys, call) =>
         run('stageCandidates', call, [keys], () => {
           this.#checkLease(lease)

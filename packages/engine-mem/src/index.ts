@@ -5,7 +5,7 @@
  * does). Every clause of the contract is named where it is kept.
  */
 import { createRequire } from 'node:module'
-import type { EngineDefinition } from '@alkblobs/core/engine'
+import { type EngineDefinition, EngineFault } from '@alkblobs/core/engine'
 import { catalogOf } from './catalog/index.js'
 import { classify } from './classify.js'
 import { checkConfig, type MemConfig } from './config.js'
@@ -32,14 +32,19 @@ export function mem(config: MemConfig = {}): EngineDefinition {
   const { medium: shared } = checkConfig(config)
   return {
     name: 'mem',
-    async open() {
+    async open(context) {
+      const form = context.form ?? 'inline'
       const medium = shared ?? new Medium()
+      medium.form ??= form
+      if (medium.form !== form) {
+        throw new EngineFault('foreign', 'this memory is a pool of its own, or one beside a durable catalog; not both')
+      }
       const session = new Session(medium)
       return {
         name: 'mem',
         version,
         durability: 'process',
-        catalog: catalogOf(medium, session),
+        catalog: catalogOf(medium, session, form),
         classify,
         async close() {
           session.end()

@@ -2,15 +2,19 @@
  * The memory of one pool: what a SQL engine keeps in tables, as maps.
  *
  *   entries   key -> length, place, inline body      stages   stage id -> expiry
- *   pins      key -> owner -> generation             trash    locator or stage id -> what is known of it, droppable from when
+ *   pins      key -> owner -> pin                    trash    locator or stage id -> what is known of it, droppable from when
  *   window    key -> row, oldest first               marks    key -> mark -> cancelled?
  *
  * Every method of the catalog works on it in one synchronous step, and that is all the transaction there is: nobody can
- * look in between. Pins need no expiry, because their holder dies with this memory; stages have one, like everywhere.
+ * look in between.
+ *
+ * Memory alone runs the inline form: its pins need no expiry, because their holder dies with it. Beside a durable catalog it runs
+ * the durable form, with everything that form has: pins expire unless they are renewed, rows of the window wait.
  */
 import type {
   BlobKey,
   Call,
+  Catalog,
   DeleteMark,
   Entry,
   Lease,
@@ -41,7 +45,15 @@ export interface WindowRow {
   /** Rises with every row: the cursor of a walk through the window. */
   readonly sequence: number
   readonly stagedAt: number
+  /** The window delay in force when it was staged. */
+  readonly delayMs: number
   cancelled: boolean
+}
+
+export interface StoredPin {
+  readonly generation: number
+  /** Never, on the inline form. */
+  readonly expiresAt: number
 }
 
 export interface MarkRow {
@@ -55,17 +67,19 @@ export interface TrashRow {
   readonly droppableAt: number
 }
 
-/** The lease in force, and the epoch it opened: the keys that the sweep under it must leave alone. */
+/** The lease in force, and on the inline form the epoch it opened: the keys that the sweep under it must leave alone. */
 export interface HeldLease {
   readonly lease: Lease
-  readonly epoch: Set<BlobKey>
+  readonly epoch: Set<BlobKey> | undefined
 }
 
 export class Medium implements MemMedium {
   declare readonly [brand]: 'MemMedium'
+  /** Inline for memory alone, durable beside a durable catalog; of the first store that opens it. */
+  form: Catalog['form'] | undefined
   record: PoolRecord | undefined
   readonly entries = new SortedMap<BlobKey, StoredEntry>()
-  readonly pins = new Map<BlobKey, Map<Owner, number>>()
+  readonly pins = new Map<BlobKey, Map<Owner, StoredPin>>()
   readonly window = new Map<BlobKey, WindowRow>()
   readonly marks = new Map<BlobKey, Map<DeleteMark, MarkRow>>()
   readonly stages = new Map<StageId, number>()
@@ -75,16 +89,41 @@ export class Medium implements MemMedium {
   rows = 0
 
   /** ENG-PUBLISH-6 and -7: what every put and every pin does in the very step that makes or finds the entry. */
-  protect(key: BlobKey, pin: PinRow | undefined): void {
+  protect(key: BlobKey, pin: { readonly row: PinRow; readonly ttlMs: number } | undefined): void {
     if (pin !== undefined) {
-      const owners = this.pins.get(key) ?? new Map<Owner, number>()
-      owners.set(pin.owner, Math.max(pin.generation, owners.get(pin.owner) ?? pin.generation))
+      const owners = this.pins.get(key) ?? new Map<Owner, StoredPin>()
+      owners.set(pin.row.owner, this.#renewed(owners.get(pin.row.owner), pin.row.generation, pin.ttlMs))
       this.pins.set(key, owners)
     }
     const row = this.window.get(key)
     if (row !== undefined) row.cancelled = true
     for (const mark of this.marks.get(key)?.values() ?? []) mark.cancelled = true
-    this.held?.epoch.add(key)
+    this.held?.epoch?.add(key)
+  }
+
+  /** How long until a row may be executed, in milliseconds; on the inline form every row is due (ENG-WINDOW-2). */
+  dueInMs(row: WindowRow): number {
+    if (this.form === 'inline' || row.cancelled) return 0
+    return Math.max(0, row.stagedAt + Math.max(row.delayMs, this.record?.windowDelayMs ?? 0) - now())
+  }
+
+  /** Moves the expiry of a pin that is there, never back. */
+  renew(key: BlobKey, owner: Owner, ttlMs: number): void {
+    const pin = this.pins.get(key)?.get(owner)
+    if (pin !== undefined) this.pins.get(key)?.set(owner, this.#renewed(pin, pin.generation, ttlMs))
+  }
+
+  isPinned(key: BlobKey): boolean {
+    for (const { expiresAt } of this.pins.get(key)?.values() ?? []) if (expiresAt > now()) return true
+    return false
+  }
+
+  #renewed(pin: StoredPin | undefined, generation: number, ttlMs: number): StoredPin {
+    const expiresAt = this.form === 'inline' ? Number.POSITIVE_INFINITY : now() + ttlMs
+    return {
+      generation: Math.max(generation, pin?.generation ?? generation),
+      expiresAt: Math.max(expiresAt, pin?.expiresAt ?? expiresAt)
+    }
   }
 
   unpin(key: BlobKey, owner: Owner): void {

@@ -1,5 +1,5 @@
 /** What one open engine has in a medium that may outlive it. Ending it is what the death of a process is elsewhere. */
-import type { BlobKey, DeleteMark, Owner, PinRow } from '@alkblobs/core/engine'
+import type { BlobKey, DeleteMark, Owner, Publication } from '@alkblobs/core/engine'
 import type { Medium } from './medium.js'
 
 export class Session {
@@ -14,8 +14,8 @@ export class Session {
   }
 
   /** Protects a key that was found or made in this very step. */
-  protect(key: BlobKey, pin: PinRow | undefined): void {
-    if (pin !== undefined) this.#owners.add(pin.owner)
+  protect(key: BlobKey, pin: Publication['pin']): void {
+    if (pin !== undefined) this.#owners.add(pin.row.owner)
     this.#medium.protect(key, pin)
   }
 

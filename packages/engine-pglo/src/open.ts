@@ -1,6 +1,7 @@
 /** Opens a database: looks at it, makes nothing. */
 import { createRequire } from 'node:module'
 import { type Durability, type Engine, EngineFault, type OpenContext } from '@alkblobs/core/engine'
+import { openCatalog } from '@alkblobs/postgres-catalog'
 import { Sessions } from '@alkblobs/postgres-session'
 import { openBodies } from './bodies/index.js'
 import { classify } from './classify.js'
@@ -11,6 +12,11 @@ import { tablesOf } from './schema.js'
 
 // The manifest lies one folder above this file, in the sources as in the package.
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
+
+/** Bodies of keys in memory do not come here, but one that was found broken here may be healed by a short one. */
+const INLINE_LENGTH_MAX = 16 * 1024 * 1024
+/** Publications share the sessions with bodies, and take one at a time. */
+const POOL_MAX_SHARED = 3
 
 export async function openDatabase(config: CheckedConfig, context: OpenContext): Promise<Engine> {
   const { connectTimeoutMs, lockTimeoutMs, algorithm } = context
@@ -30,18 +36,36 @@ export async function openDatabase(config: CheckedConfig, context: OpenContext):
       claim: undefined,
       holder: undefined
     }
+    const { catalog, endLeases } = await openCatalogBeside(medium, context)
     const close = async () => {
+      await endLeases()
       // The lock ends with its session, which is ended below whatever its release says.
       await medium.holder?.release().catch(() => undefined)
       await Promise.all([sessions.close(), holderSessions.close()])
     }
-    return { name: 'pglo', version, durability, bodies: openBodies(medium), classify, close }
+    return { name: 'pglo', version, durability, catalog, bodies: openBodies(medium), classify, close }
   } catch (error) {
-    await sessions.close()
+    await Promise.all([sessions.close(), holderSessions.close()])
     throw error instanceof EngineFault
       ? error
       : new EngineFault(classify(error), 'the database cannot be opened for large objects', error)
   }
+}
+
+/** For a store whose kv tier keeps no durable catalog of its own; any other never calls it, and its tables are never made. */
+function openCatalogBeside({ sessions, holderSessions, schema, tables }: Medium, context: OpenContext) {
+  const { algorithm, lockTimeoutMs, connectTimeoutMs } = context
+  const settings = {
+    schema,
+    algorithm,
+    lockTimeoutMs,
+    inlineLengthMax: INLINE_LENGTH_MAX,
+    poolMax: POOL_MAX_SHARED,
+    beside: tables.names,
+    // Bodies being written hold sessions for as long as they take; a sweep must not wait for them.
+    leaseSessions: holderSessions
+  }
+  return openCatalog(sessions, settings, { deadlineMs: performance.now() + connectTimeoutMs })
 }
 
 /** ENG-OPEN-2, the rights, and what the server promises for what it has committed. */

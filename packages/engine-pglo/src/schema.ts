@@ -19,6 +19,8 @@ export const FORMAT = 1
 
 /** Names as they are written in a statement. */
 export interface Tables {
+  /** Without the schema. */
+  readonly names: readonly string[]
   readonly schema: string
   readonly claim: string
   readonly entries: string
@@ -26,6 +28,7 @@ export interface Tables {
 
 export function tablesOf(schema: string): Tables {
   return {
+    names: ['lo_claim', 'lo_entries'],
     schema: quoteIdentifier(schema),
     claim: qualified(schema, 'lo_claim'),
     entries: qualified(schema, 'lo_entries')

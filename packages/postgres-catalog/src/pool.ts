@@ -17,10 +17,13 @@ export interface PoolSettings {
   readonly lockTimeoutMs: number
   /** Tables of the engine that may lie in the schema beside the catalog's. */
   readonly beside?: readonly string[]
+  /** Where the lease's session comes from, if the others are not to make room for it. */
+  readonly leaseSessions?: Sessions
 }
 
 export class Pool {
   readonly sessions: Sessions
+  readonly leaseSessions: Sessions
   readonly algorithm: Algorithm
   readonly lockTimeoutMs: number
   readonly #layout: Layout
@@ -28,8 +31,12 @@ export class Pool {
   /** The server's processes whose sessions have been told so. */
   readonly #told = new Set<number>()
 
-  constructor(sessions: Sessions, { schema, algorithm, lockTimeoutMs, beside }: PoolSettings) {
+  constructor(
+    sessions: Sessions,
+    { schema, algorithm, lockTimeoutMs, beside, leaseSessions = sessions }: PoolSettings
+  ) {
     this.sessions = sessions
+    this.leaseSessions = leaseSessions
     this.algorithm = algorithm
     this.lockTimeoutMs = lockTimeoutMs
     this.#layout = new Layout(schema, CATALOG_PART, beside)

@@ -259,7 +259,7 @@ describeServer('keys that enumerating sources called live', () => {
         const outcomes = await catalog.remove(items, 0, lease, call(30_000))
         deleted += outcomes.filter(({ outcome }) => outcome === 'deleted').length
       }
-      for (let after: (typeof keys)[number] | undefined, more = true; more; more = after !== undefined) {
+      for (let after: string | undefined, more = true; more; more = after !== undefined) {
         const page = await catalog.candidates(lease, after, 1_000, call(30_000))
         if (page.keys.length > 0) await catalog.stageCandidates(lease, page.keys, call())
         after = page.next

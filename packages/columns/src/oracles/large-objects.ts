@@ -5,13 +5,14 @@ import type { TestDatabase } from '@alkblobs/testkit'
 import type { OraclePart } from './part.js'
 import { busySessions } from './sessions.js'
 
-const SCHEMA = 'alkblobs_pglo'
+/** Where the engine keeps its tables unless it is told otherwise. */
+export const PGLO_SCHEMA = 'alkblobs_pglo'
 
 /** An object without a row is one half of a write, whoever left it. */
 const COUNTS = `SELECT
-  (SELECT count(*)::int FROM ${SCHEMA}.lo_entries) AS bodies,
+  (SELECT count(*)::int FROM ${PGLO_SCHEMA}.lo_entries) AS bodies,
   (SELECT count(*)::int FROM pg_largeobject_metadata m
-     WHERE NOT EXISTS (SELECT FROM ${SCHEMA}.lo_entries e WHERE e.loid = m.oid)) AS stages`
+     WHERE NOT EXISTS (SELECT FROM ${PGLO_SCHEMA}.lo_entries e WHERE e.loid = m.oid)) AS stages`
 
 /** INV_WRITE */
 const FOR_WRITING = 131_072
@@ -30,7 +31,7 @@ const DAMAGES: Readonly<Record<Damage, string>> = {
 export function largeObjectsPart(place: TestDatabase): OraclePart {
   const { query, database } = place
   const isThere = async () => {
-    const [row] = await query('SELECT to_regclass($1) IS NOT NULL AS found', [`${SCHEMA}.lo_entries`])
+    const [row] = await query('SELECT to_regclass($1) IS NOT NULL AS found', [`${PGLO_SCHEMA}.lo_entries`])
     return row?.found === true
   }
   return {
@@ -43,19 +44,25 @@ export function largeObjectsPart(place: TestDatabase): OraclePart {
       const [row] = await query(
         `SELECT (SELECT count(*) FROM pg_namespace WHERE nspname = $1)
               + (SELECT count(*) FROM pg_largeobject_metadata) AS count`,
-        [SCHEMA]
+        [PGLO_SCHEMA]
       )
       return Number(row?.count) > 0
     },
     async corrupt(key, how) {
       if (!(await isThere())) return false
       const digest = Buffer.from(digestOf(key))
-      const [row] = await query(`SELECT loid::text FROM ${SCHEMA}.lo_entries WHERE key = $1 AND NOT dropping`, [digest])
+      const [row] = await query(`SELECT loid::text FROM ${PGLO_SCHEMA}.lo_entries WHERE key = $1 AND NOT dropping`, [
+        digest
+      ])
       if (row === undefined) return false
       const text = DAMAGES[how].replaceAll('$1', `${String(row.loid)}::oid`)
       await query(text)
       return true
     },
-    handles: () => busySessions(place, `${database} large`)
+    handles: () => busySessions(place, `${database} large`),
+    async largeTables() {
+      const rows = await query('SELECT tablename::text FROM pg_tables WHERE schemaname = $1 ORDER BY 1', [PGLO_SCHEMA])
+      return rows.map(({ tablename }) => String(tablename))
+    }
   }
 }

@@ -18,8 +18,8 @@ interface Slice {
     set(key: BlobKey, stored: Stored): unknown
     after?: unknown
   }
-  readonly pins: ReadonlyMap<BlobKey, ReadonlyMap<string, number>>
-  readonly window: { readonly size: number }
+  readonly pins: ReadonlyMap<BlobKey, ReadonlyMap<string, { expiresAt: number }>>
+  readonly window: { readonly size: number; values(): Iterable<{ stagedAt: number }> }
   readonly stages: { readonly size: number }
   readonly trash: { readonly size: number }
 }
@@ -45,6 +45,15 @@ export function memoryPart(medium: MemMedium): OraclePart {
     },
     // Memory is nobody's folder: only a pool record counts as something that was created.
     exists: async () => slice.record !== undefined,
+    async age(byMs) {
+      for (const row of slice.window.values()) row.stagedAt -= byMs
+      for (const owners of slice.pins.values()) for (const pin of owners.values()) pin.expiresAt -= byMs
+    },
+    async expirePins(key) {
+      for (const [pinned, owners] of slice.pins) {
+        if (key === undefined || key === pinned) for (const pin of owners.values()) pin.expiresAt = 0
+      }
+    },
     async corrupt(key, how) {
       const stored = slice.entries.get(key)
       if (stored?.body === undefined) return false

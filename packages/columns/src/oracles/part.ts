@@ -24,6 +24,7 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
     for (const part of parts) await act(part)
   }
   const linking = parts.find(part => part.linkOut !== undefined)
+  const large = parts.find(part => part.largeTables !== undefined)
   const sql = parts.find(part => part.application !== undefined)
   return {
     counts: async () => sum(await Promise.all(parts.map(part => part.counts()))),
@@ -39,6 +40,7 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
       const open = await Promise.all(parts.map(async part => (await part.handles?.()) ?? 0))
       return open.reduce((total, count) => total + count, 0)
     },
+    ...(large?.largeTables === undefined ? {} : { largeTables: large.largeTables }),
     ...(linking?.linkOut === undefined ? {} : { linkOut: linking.linkOut }),
     ...(sql?.application === undefined ? {} : { application: sql.application }),
     ...(sql?.pinInTransaction === undefined ? {} : { pinInTransaction: sql.pinInTransaction }),

@@ -63,6 +63,8 @@ export interface SqlLiveness {
   unregister(source: SqlSource): void
   /** Which registered tables reference the key, as `table.column`. */
   liveBy(key: BlobKey, call: Call): Promise<readonly string[]>
+  /** ENG-SQL-3 MUST answer which of the keys any registered table references now, or throw `liveness` where `candidates` and `remove` would. */
+  among(keys: readonly BlobKey[], lease: Lease | undefined, call: Call): Promise<readonly BlobKey[]>
 }
 
 /** The transactional authority on what exists. */
@@ -129,10 +131,10 @@ export interface Catalog {
    */
   lease(call: Call): Promise<Lease | undefined>
   /**
-   * ENG-CANDIDATES-1 MUST look at entries in key order after `after` and change nothing. Without a lease, for a dry run, what is pinned now is
-   *                  protected, and nothing else.
+   * ENG-CANDIDATES-1 MUST look at each entry once, at most `limit` of them after the cursor `after`, and change nothing. Without a lease, for
+   *                  a dry run, what is pinned now or referenced by a registered table is protected, and nothing else.
    */
-  candidates(lease: Lease | undefined, after: BlobKey | undefined, limit: number, call: Call): Promise<CandidatePage>
+  candidates(lease: Lease | undefined, after: string | undefined, limit: number, call: Call): Promise<CandidatePage>
   /**
    * ENG-WINDOW-1 MUST, under the lease and the contract stamp, write a row for every key that has an entry, no row, and no unexpired pin now, and
    *              answer those keys; each row remembers the window delay in force.

@@ -108,10 +108,10 @@ export interface CandidatePage {
   readonly alreadyStaged: number
   /** How many of those rows a put or pin has cancelled: the next executing sweep ends them. */
   readonly cancelled: number
-  /** Unprotected entries without a row, in key order. */
+  /** Unprotected entries without a row. */
   readonly keys: readonly BlobKey[]
-  /** Where the next page starts (exclusive); `undefined` after the last. */
-  readonly next: BlobKey | undefined
+  /** Opaque cursor of the next page; `undefined` after the last. */
+  readonly next: string | undefined
 }
 
 export interface DuePage {

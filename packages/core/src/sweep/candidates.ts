@@ -9,7 +9,7 @@ import type { SweepRun } from './run.js'
  * more, in the transaction that stages, so that a key pinned in between counts as live.
  */
 export async function stageCandidates(run: SweepRun): Promise<void> {
-  let after: BlobKey | undefined
+  let after: string | undefined
   do {
     run.assertGoing()
     if (!run.hasTime) return

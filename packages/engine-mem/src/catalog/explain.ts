@@ -6,13 +6,16 @@ export function explain(medium: Medium): Pick<Catalog, 'explain'> {
   return {
     explain: (key, call) =>
       atomic(call, () => {
-        const owners = [...(medium.pins.get(key)?.keys() ?? [])]
+        const pins = [...(medium.pins.get(key) ?? [])]
         const row = medium.window.get(key)
         return {
           entry: medium.entries.get(key)?.entry,
-          pins: owners.map(owner => ({ owner, expiresInMs: Number.POSITIVE_INFINITY })),
-          // On an inline form every row is due.
-          window: row && { stagedAgoMs: now() - row.stagedAt, dueInMs: 0, cancelled: row.cancelled }
+          pins: pins.map(([owner, { expiresAt }]) => ({ owner, expiresInMs: expiresAt - now() })),
+          window: row && {
+            stagedAgoMs: now() - row.stagedAt,
+            dueInMs: medium.dueInMs(row),
+            cancelled: row.cancelled
+          }
         }
       })
   }

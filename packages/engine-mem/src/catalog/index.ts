@@ -15,9 +15,9 @@ import { stages } from './stages.js'
 import { trash } from './trash.js'
 import { window } from './window.js'
 
-export function catalogOf(medium: Medium, session: Session): Catalog {
+export function catalogOf(medium: Medium, session: Session, form: Catalog['form']): Catalog {
   return {
-    form: 'inline',
+    form,
     inlineLengthMax: constants.MAX_LENGTH,
     meta: meta(medium),
     ...entries(medium),

@@ -25,7 +25,7 @@ export function lease(medium: Medium, session: Session): Pick<Catalog, 'lease'> 
           lost.abort()
         }
         // Keys pinned now; `protect` adds what is put or pinned until the lease ends (ENG-LEASE-4).
-        medium.held = { lease, epoch: new Set(medium.pins.keys()) }
+        medium.held = { lease, epoch: medium.form === 'inline' ? new Set(medium.pins.keys()) : undefined }
         return lease
       })
   }

@@ -14,8 +14,16 @@ export function maintain(medium: Medium): Pick<Catalog, 'maintain'> {
           medium.discard(id)
           stagesTrashed += 1
         }
-        // Pins have no expiry here, and no process but ours can have left a mark: its session ends its own.
-        return { pinsReaped: 0, stagesTrashed }
+        let pinsReaped = 0
+        for (const [key, owners] of [...medium.pins]) {
+          for (const [owner, { expiresAt }] of [...owners]) {
+            if (expiresAt > now()) continue
+            medium.unpin(key, owner)
+            pinsReaped += 1
+          }
+        }
+        // No process but ours can have left a mark: its session ends its own.
+        return { pinsReaped, stagesTrashed }
       })
   }
 }

@@ -7,9 +7,9 @@ export function pins(medium: Medium, session: Session): Pick<Catalog, 'pin' | 'r
   return {
     pin: (items, call) =>
       atomic(call, () =>
-        items.map(({ key, pin }) => {
+        items.map(({ key, pin: row, ttlMs }) => {
           const entry = medium.entries.get(key)?.entry
-          if (entry !== undefined) session.protect(key, pin)
+          if (entry !== undefined) session.protect(key, { row, ttlMs })
           return entry
         })
       ),
@@ -17,9 +17,15 @@ export function pins(medium: Medium, session: Session): Pick<Catalog, 'pin' | 'r
     renew: (request, call) =>
       atomic(call, () => {
         const pins = request.pins.filter(({ key, pin }) => {
-          const generation = medium.pins.get(key)?.get(pin.owner)
-          // A pin in memory has no expiry to move: to be there is to be renewed.
-          return generation === undefined || generation < pin.generation
+          const found = medium.pins.get(key)?.get(pin.owner)
+          if (found === undefined || found.generation < pin.generation) return true
+          if (found.expiresAt <= now()) {
+            if (!request.revive) return true
+            // While it was expired its key may have been staged or marked (ENG-RENEW-3).
+            medium.protect(key, undefined)
+          }
+          medium.renew(key, pin.owner, request.pinTtlMs)
+          return false
         })
         const stages = request.stages.filter(id => {
           const lost = (medium.stages.get(id) ?? 0) <= now()
@@ -32,8 +38,8 @@ export function pins(medium: Medium, session: Session): Pick<Catalog, 'pin' | 'r
     release: (rows, call) =>
       atomic(call, () => {
         for (const { key, pin } of rows) {
-          const generation = medium.pins.get(key)?.get(pin.owner)
-          if (generation !== undefined && generation <= pin.generation) medium.unpin(key, pin.owner)
+          const found = medium.pins.get(key)?.get(pin.owner)
+          if (found !== undefined && found.generation <= pin.generation) medium.unpin(key, pin.owner)
         }
       })
   }

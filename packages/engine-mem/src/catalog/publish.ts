@@ -20,7 +20,7 @@ function publishOne(medium: Medium, session: Session, item: Publication): Publis
   const found = medium.entries.get(key)?.entry
   const heals = found !== undefined && item.healing !== undefined && samePlace(found.place, item.healing)
   if (found !== undefined && (bytes.kind === 'none' || !heals)) {
-    session.protect(key, item.pin?.row)
+    session.protect(key, item.pin)
     return { outcome: 'existed', entry: found }
   }
   if (bytes.kind === 'none') return { outcome: 'absent' }
@@ -29,7 +29,7 @@ function publishOne(medium: Medium, session: Session, item: Publication): Publis
   if (bytes.kind === 'staged') medium.stages.delete(bytes.stage)
   if (found?.place.tier === 'large') medium.discard(found.place.locator, found, item.trashDelayMs)
   medium.entries.set(key, stored)
-  session.protect(key, item.pin?.row)
+  session.protect(key, item.pin)
   return { outcome: heals ? 'healed' : 'created', entry: stored.entry }
 }
 

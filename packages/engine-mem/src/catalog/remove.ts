@@ -8,7 +8,7 @@ export function remove(medium: Medium, session: Session): Pick<Catalog, 'mark' |
   return {
     mark: (key, call) =>
       atomic(call, () => {
-        if (medium.pins.has(key)) return 'pinned'
+        if (medium.isPinned(key)) return 'pinned'
         const entry = medium.entries.get(key)?.entry
         if (entry === undefined) return 'absent'
         const mark = randomUUID() as string as DeleteMark
@@ -38,7 +38,7 @@ function removeCandidate(medium: Medium, item: Removal & { kind: 'candidate' }, 
   if (row === undefined || row.cancelled) return { outcome: 'cancelled' }
   const found = medium.entries.get(key)
   if (found === undefined) return { outcome: 'deleted', entry: undefined }
-  if (item.live || medium.pins.has(key) || medium.held?.epoch.has(key)) return { outcome: 'cancelled' }
+  if (item.live || medium.isPinned(key) || medium.held?.epoch?.has(key)) return { outcome: 'cancelled' }
   return take(medium, key, found, trashDelayMs)
 }
 
@@ -50,12 +50,14 @@ function removeMarked(medium: Medium, item: Removal & { kind: 'marked' }, trashD
   const found = medium.entries.get(key)
   if (found === undefined) return { outcome: 'absent' }
   if (item.at !== undefined && !samePlace(found.entry.place, item.at)) return { outcome: 'absent' }
-  if (row === undefined || row.cancelled || item.live || medium.pins.has(key)) return { outcome: 'cancelled' }
+  if (row === undefined || row.cancelled || item.live || medium.isPinned(key)) return { outcome: 'cancelled' }
   return take(medium, key, found, trashDelayMs)
 }
 
 function take(medium: Medium, key: BlobKey, { entry }: StoredEntry, trashDelayMs: number): RemoveOutcome {
   medium.entries.delete(key)
+  // What is left of them has expired (ENG-REMOVE-3).
+  medium.pins.delete(key)
   if (entry.place.tier === 'large') medium.discard(entry.place.locator, entry, trashDelayMs)
   return { outcome: 'deleted', entry }
 }

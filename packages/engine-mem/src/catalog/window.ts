@@ -10,13 +10,13 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
         const page = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0 }
         const keys: BlobKey[] = []
         let last: BlobKey | undefined
-        for (const [key] of medium.entries.after(after)) {
+        for (const [key] of medium.entries.after(after as BlobKey | undefined)) {
           // One entry beyond the page tells whether there is another page.
           if (page.scanned === limit) return { ...page, keys, next: last }
           page.scanned += 1
           last = key
           const row = medium.window.get(key)
-          if (medium.pins.has(key) || epoch?.has(key)) page.live += 1
+          if (medium.isPinned(key) || epoch?.has(key)) page.live += 1
           else if (row === undefined) keys.push(key)
           else {
             page.alreadyStaged += 1
@@ -29,12 +29,11 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
     stageCandidates: (lease, keys, call) =>
       atomic(call, () => {
         medium.checkLease(lease)
-        medium.checkStamp()
-        const dead = keys.filter(key => medium.entries.has(key) && !medium.window.has(key) && !medium.pins.has(key))
+        const { windowDelayMs: delayMs } = medium.checkStamp()
+        const dead = keys.filter(key => medium.entries.has(key) && !medium.window.has(key) && !medium.isPinned(key))
         for (const key of dead) {
-          // The delay need not be remembered: on an inline form every row is due.
           medium.rows += 1
-          medium.window.set(key, { sequence: medium.rows, stagedAt: now(), cancelled: false })
+          medium.window.set(key, { sequence: medium.rows, stagedAt: now(), delayMs, cancelled: false })
         }
         return dead
       }),
@@ -44,8 +43,9 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
         medium.checkLease(lease)
         const keys: BlobKey[] = []
         let last = after === undefined ? 0 : Number(after)
-        for (const [key, { sequence }] of medium.window) {
-          if (sequence <= last) continue
+        for (const [key, row] of medium.window) {
+          const { sequence } = row
+          if (sequence <= last || medium.dueInMs(row) > 0) continue
           if (keys.length === limit) return { keys, next: String(last) }
           keys.push(key)
           last = sequence

@@ -65,8 +65,9 @@ export function windowOf(pool: Pool, leases: Leases): Pick<Catalog, 'candidates'
   }
 }
 
-function candidatePage(pool: Pool, at: Connection, after: BlobKey | undefined, limit: number): CandidatePage {
-  const rows = at.rows<[string, number]>(CANDIDATES, Date.now(), after === undefined ? EMPTY : digestOf(after), limit)
+function candidatePage(pool: Pool, at: Connection, after: string | undefined, limit: number): CandidatePage {
+  const from = after === undefined ? EMPTY : digestOf(after as BlobKey)
+  const rows = at.rows<[string, number]>(CANDIDATES, Date.now(), from, limit)
   const counts: [number, number, number, number] = [0, 0, 0, 0]
   const keys: BlobKey[] = []
   for (const [hex, protection] of rows) {

@@ -42,7 +42,7 @@ export async function openCatalog(
   const pool = new Pool(sessions, settings)
   await pool.isThere(call)
   const leases = new Leases(pool)
-  const tables = new Tables(pool)
+  const tables = new Tables(pool, leases)
   const lanes = Math.max(1, Math.min(LANES_MAX, Math.floor(settings.poolMax / 3)))
   const catalog: Catalog = {
     inlineLengthMax: settings.inlineLengthMax,

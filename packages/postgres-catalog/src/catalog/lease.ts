@@ -146,7 +146,7 @@ export class Leases implements Pick<Catalog, 'lease'> {
   }
 
   async #take(call: Call): Promise<Lease | undefined> {
-    const session = await this.#pool.sessions.hold(call)
+    const session = await this.#pool.leaseSessions.hold(call)
     try {
       const taken = await session.rows<[boolean]>(TAKE, [advisoryKey('lease', this.#pool.schema)])
       if (taken[0]?.[0] !== true) {

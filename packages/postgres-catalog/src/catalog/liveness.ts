@@ -11,11 +11,20 @@
  * A table is resolved to its oid when it is registered and looked up again in every transaction that judges; under a lease it
  * is read through for values that are no keys once.
  */
-import { type BlobKey, type Call, digestOf, EngineFault, type SqlLiveness, type SqlSource } from '@alkblobs/core/engine'
+import {
+  type BlobKey,
+  type Call,
+  digestOf,
+  EngineFault,
+  type Lease,
+  type SqlLiveness,
+  type SqlSource
+} from '@alkblobs/core/engine'
 import { quoteIdentifier } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { sqlStateOf } from '../waiting.js'
+import type { Leases } from './lease.js'
 
 const LOOK = `
   WITH RECURSIVE part AS (
@@ -64,10 +73,12 @@ export interface Judgement {
 
 export class Tables implements SqlLiveness {
   readonly #pool: Pool
+  readonly #leases: Leases
   readonly #tables = new Map<string, Table>()
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, leases: Leases) {
     this.#pool = pool
+    this.#leases = leases
   }
 
   async register(source: SqlSource, call: Call): Promise<void> {
@@ -100,6 +111,18 @@ export class Tables implements SqlLiveness {
       const conditions = tables.map(table => conditionOf(table, '$1::bytea', this.#pool.algorithm))
       const row = await judged(conditions, () => at.row<boolean[]>(`SELECT ${conditions.join(', ')}`, digestOf(key)))
       return tables.filter((_, i) => row?.[i]).map(({ name }) => name)
+    })
+  }
+
+  async among(keys: readonly BlobKey[], lease: Lease | undefined, call: Call): Promise<readonly BlobKey[]> {
+    if (this.#tables.size === 0) return []
+    const seen = lease && this.#leases.held(lease).readThrough
+    return this.#pool.sessions.use(call, async session => {
+      const at = this.#pool.connection(session)
+      const conditions = (await this.judge(at, seen)).conditionsFor('k.key')
+      const live = `SELECT encode(k.key, 'hex') FROM unnest($1::bytea[]) AS k (key) WHERE ${conditions.join(' OR ')}`
+      const rows = await judged(conditions, () => at.rows<[string]>(live, keys.map(digestOf)))
+      return rows.map(([hex]) => this.#pool.keyOf(hex))
     })
   }
 

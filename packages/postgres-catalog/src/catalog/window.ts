@@ -145,10 +145,10 @@ async function candidatePage(
   pool: Pool,
   at: Connection,
   judges: Judges,
-  after: BlobKey | undefined,
+  after: string | undefined,
   limit: number
 ): Promise<CandidatePage> {
-  const from = after === undefined ? EMPTY : digestOf(after)
+  const from = after === undefined ? EMPTY : digestOf(after as BlobKey)
   const row = await judged(judges.conditions, () =>
     at.row<[bigint, bigint, bigint, bigint, string, string | null]>(candidates(judges), from, limit)
   )

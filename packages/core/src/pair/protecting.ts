@@ -1,0 +1,56 @@
+/** What makes and protects entries: `publish`, `pin`, `renew`, `release`. */
+import type { Call, Catalog, PinRequest, Publication, PublishOutcome } from '../engine.js'
+import type { Pair } from './index.js'
+
+type Protecting = Pick<Catalog, 'publish' | 'pin' | 'renew' | 'release'>
+
+export function protectingOf(pair: Pair): Protecting {
+  const { near, far } = pair
+  return {
+    publish: (items, call) => Promise.all(items.map(item => publishOne(pair, item, call))),
+
+    pin: (items, call) =>
+      Promise.all(items.map(async item => (await pinOne(near, item, call)) ?? (await pinOne(far, item, call)))),
+
+    async renew(request, call) {
+      const { pins } = await near.renew({ ...request, stages: [] }, call)
+      const { stages } = request
+      if (pins.length + stages.length === 0) return { pins, stages }
+      return far.renew({ ...request, pins }, call)
+    },
+
+    async release(pins, call) {
+      await Promise.all([near.release(pins, call), far.release(pins, call)])
+    }
+  }
+}
+
+/**
+ * Whoever has the entry answers for it, the near one first. Where neither has it, it is made by its length: bytes in a stage are
+ * the far catalog's, bytes at hand are memory's.
+ */
+async function publishOne({ near, far }: Pair, item: Publication, call: Call): Promise<PublishOutcome> {
+  const { bytes } = item
+  if ((await near.find([item.key], call))[0] !== undefined) {
+    // A staged body cannot become an entry of memory, which knows no stages; the entry that is there is found.
+    const found = await one(near, bytes.kind === 'staged' ? asking(item) : item, call)
+    if (found.outcome !== 'absent') return found
+  }
+  if (bytes.kind !== 'inline' || item.healing?.tier === 'large') return one(far, item, call)
+  // After a threshold was raised a short body may have its entry among the large ones.
+  const found = await one(far, asking(item), call)
+  return found.outcome === 'absent' ? one(near, item, call) : found
+}
+
+/** The same, without bytes: protects an entry that is there, and makes none. */
+function asking({ healing: _, ...item }: Publication): Publication {
+  return { ...item, bytes: { kind: 'none' } }
+}
+
+async function one(catalog: Catalog, item: Publication, call: Call): Promise<PublishOutcome> {
+  return (await catalog.publish([item], call))[0] as PublishOutcome
+}
+
+async function pinOne(catalog: Catalog, item: PinRequest, call: Call) {
+  return (await catalog.pin([item], call))[0]
+}
