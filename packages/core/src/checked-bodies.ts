@@ -1,6 +1,17 @@
 /** The only caller of body stores: every call with its deadline, every failure in its one shape. */
 import { types } from 'node:util'
-import type { BodyStore, BodyWriter, Claim, DropResult, Locator, ScanPage, StageId } from './engine.js'
+import { identityOf } from './checked-server.js'
+import type {
+  BodyStore,
+  BodyWriter,
+  Claim,
+  DropResult,
+  Locator,
+  PoolId,
+  ScanPage,
+  ServerIdentity,
+  StageId
+} from './engine.js'
 import type { EngineCalls } from './engine-calls.js'
 import type { BlobKey } from './key.js'
 import type { Range } from './range.js'
@@ -22,6 +33,19 @@ export class CheckedBodies {
 
   claim(claim: Claim): Promise<Claim | 'held'> {
     return this.#calls.run('claim', {}, call => this.#bodies.claim(claim, call))
+  }
+
+  get hasServer(): boolean {
+    return this.#bodies.server !== undefined
+  }
+
+  identity(): Promise<ServerIdentity> {
+    return identityOf(this.#calls, this.#bodies.server)
+  }
+
+  /** `undefined` where the medium cannot be copied. */
+  async reclaim(expected: PoolId, next: Claim): Promise<boolean | undefined> {
+    return this.#calls.run('reclaim', {}, async call => this.#bodies.reclaim?.(expected, next, call))
   }
 
   async create(stage: StageId, length: number | undefined): Promise<CheckedWriter> {

@@ -1,6 +1,8 @@
 /**
  * The only caller of catalogs: every call with its deadline, every answer held against the contract before it is used.
  */
+
+import { CheckedJoin, identityOf } from './checked-server.js'
 import type {
   Call,
   CandidatePage,
@@ -24,6 +26,7 @@ import type {
   Removal,
   RemoveOutcome,
   RenewRequest,
+  ServerIdentity,
   SqlSource,
   StageId,
   StageIntent,
@@ -150,6 +153,34 @@ export class CheckedCatalog {
   /** Ends a lease. A lease that cannot be given back is lost with its process; the sweep it served is over either way. */
   async releaseLease(lease: Lease): Promise<void> {
     await this.#calls.run('lease.release', READ, () => lease.release()).catch(lostWithItsProcess)
+  }
+
+  /** Whether the catalog lies on a server. */
+  get hasServer(): boolean {
+    return this.#catalog.server !== undefined
+  }
+
+  /** Most sessions at once; 0 where there is no server. */
+  get sessionsMax(): number {
+    return this.#catalog.server?.sessionsMax ?? 0
+  }
+
+  identity(): Promise<ServerIdentity> {
+    return identityOf(this.#calls, this.#catalog.server)
+  }
+
+  unfit(): Promise<string | undefined> {
+    return this.#calls.run('server.unfit', READ, async call => this.#catalog.server?.unfit(call))
+  }
+
+  /** The application's transaction, if the catalog can take part in one. */
+  get joining(): ((transaction: unknown) => Promise<CheckedJoin>) | undefined {
+    const { joining } = this.#catalog
+    if (joining === undefined) return undefined
+    return async transaction => {
+      const joined = await this.#calls.run('joining.join', READ, call => joining.join(transaction, call))
+      return new CheckedJoin(joined, this.#calls)
+    }
   }
 
   /** Whether the catalog can judge tables of the application. */

@@ -1,7 +1,7 @@
 /** What `openStore` takes, checked and completed. */
-import { optionalBoolean, optionalWholeNumber, wholeNumber } from './arguments.js'
+import { optionalBoolean, optionalWholeNumber, optionsObject, wholeNumber } from './arguments.js'
 import type { EngineDefinition } from './engine.js'
-import { InvalidArgumentError } from './errors.js'
+import { FleetConfigError, InvalidArgumentError } from './errors.js'
 import { ALGORITHMS, type Algorithm } from './key.js'
 import * as limits from './limits.js'
 
@@ -36,6 +36,21 @@ export interface StoreOptions {
   readonly verify?: boolean
   /** A label for this instance, shown beside its pins. At most 64 letters, digits, `.`, `_` or `-`. */
   readonly instanceId?: string
+  /** Joins the fleet of processes and hosts that share this pool; what it may be opened with is checked. */
+  readonly fleet?: FleetOptions
+}
+
+/** How a store takes part in a fleet (docs/spec/fleet.md). */
+export interface FleetOptions {
+  /**
+   * Life of a pin between renewals, in milliseconds; renewed three times in it. A process that is gone, paused or cut off for longer
+   * loses its protection. Default 1 minute; at least 3.
+   */
+  readonly pinTtlMs?: number
+  /** A label for this instance, as in the options of the store. */
+  readonly instanceId?: string
+  /** Declares that the folder of the large tier is one file system for every host. Nobody can check that but you. */
+  readonly sharedMedia?: 'operator-declared'
 }
 
 export type StoreMode = 'mem-only' | 'kv-only' | 'dual-tier'
@@ -57,6 +72,11 @@ export interface StoreConfig {
   readonly drainMs: number
   readonly verify: boolean
   readonly instanceId: string
+  readonly fleet: FleetConfig | undefined
+}
+
+export interface FleetConfig {
+  readonly sharesMedia: boolean
 }
 
 /** Longest duration accepted: what a timer of Node can count, about 24.8 days. */
@@ -67,7 +87,8 @@ const LABEL = /^[\w.-]{1,64}$/
 export function configOf(options: StoreOptions): StoreConfig {
   if (typeof options !== 'object' || options === null)
     throw new InvalidArgumentError('options', 'an object with a kv engine')
-  const { derivation = 'blake3', instanceId = 'store' } = options
+  const fleet = fleetOf(options.fleet)
+  const { derivation = 'blake3', instanceId = options.fleet?.instanceId ?? 'store' } = options
   if (!ALGORITHMS.includes(derivation)) throw new InvalidArgumentError('derivation', `one of ${ALGORITHMS.join(', ')}`)
   if (typeof instanceId !== 'string' || !LABEL.test(instanceId)) {
     throw new InvalidArgumentError('instanceId', 'at most 64 letters, digits, dots, dashes or underscores')
@@ -82,7 +103,7 @@ export function configOf(options: StoreOptions): StoreConfig {
     algorithm: derivation,
     windowDelayMs: options.windowDelayMs === undefined ? undefined : windowDelayOf(options.windowDelayMs),
     trashDelayMs: duration('trashDelayMs', limits.TRASH_DELAY_MS, 0),
-    pinTtlMs: duration('pinTtlMs', limits.PIN_TTL_MS),
+    pinTtlMs: fleet?.pinTtlMs ?? duration('pinTtlMs', fleet ? limits.FLEET_PIN_TTL_MS : limits.PIN_TTL_MS),
     stageTtlMs: duration('stageTtlMs', limits.STAGE_TTL_MS),
     maxLength: optionalWholeNumber('maxLength', options.maxLength, limits.LENGTH_MAX_DEFAULT, { min: 0 }),
     putsMax: optionalWholeNumber('putsMax', options.putsMax, limits.PUTS_MAX, { min: 1 }),
@@ -91,8 +112,25 @@ export function configOf(options: StoreOptions): StoreConfig {
     connectTimeoutMs: duration('connectTimeoutMs', limits.CONNECT_TIMEOUT_MS),
     drainMs: duration('drainMs', 0, 0),
     verify: optionalBoolean('verify', options.verify, true),
-    instanceId
+    instanceId,
+    fleet: fleet && { sharesMedia: fleet.sharesMedia }
   }
+}
+
+/** @throws FleetConfigError (`ERR_BLOB_FLEET`) for a TTL that gives renewals no room, InvalidArgumentError for what is no option. */
+function fleetOf(options: FleetOptions | undefined): (FleetConfig & { readonly pinTtlMs?: number }) | undefined {
+  if (options === undefined) return undefined
+  const { pinTtlMs, sharedMedia } = optionsObject('fleet', options)
+  if (sharedMedia !== undefined && sharedMedia !== 'operator-declared') {
+    throw new InvalidArgumentError('fleet.sharedMedia', "'operator-declared', or left out")
+  }
+  const sharesMedia = sharedMedia === 'operator-declared'
+  if (pinTtlMs === undefined) return { sharesMedia }
+  if (!Number.isSafeInteger(pinTtlMs) || pinTtlMs < limits.RENEWALS_PER_TTL || pinTtlMs > DURATION_MAX_MS) {
+    const bounds = `a whole number of milliseconds from ${limits.RENEWALS_PER_TTL} to ${DURATION_MAX_MS}`
+    throw new FleetConfigError('pin-ttl', `fleet.pinTtlMs must be ${bounds}: pins are renewed every third of it`)
+  }
+  return { sharesMedia, pinTtlMs }
 }
 
 /** A window delay: durable, never a timer, so it may be longer than other durations (up to ten years). */

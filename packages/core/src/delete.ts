@@ -3,7 +3,7 @@
  * cancelled the mark meanwhile. The sources are asked after the marks, so a reference written under a pin is either
  * seen by them or has cancelled the mark (`model.mjs` 3 in the design; docs/spec/sweep.md, direct delete).
  */
-import { dropTrash, nothingDropped } from './drop.js'
+import { dropTrashUnderLease } from './drop.js'
 import type { DeleteMark, Place, Removal, RemoveOutcome } from './engine.js'
 import type { BlobKey } from './key.js'
 import { KEY_BATCH, PAGE_SIZE, REMOVE_BATCH } from './limits.js'
@@ -139,7 +139,7 @@ async function isLiveByTable(pool: Pool, key: BlobKey): Promise<boolean> {
 async function dropAtOnce(pool: Pool, removed: readonly RemoveOutcome[]): Promise<void> {
   const large = removed.some(outcome => outcome.outcome === 'deleted' && outcome.entry?.place.tier === 'large')
   // The entries are gone whatever happens here: a drop that fails stays in trash and is tried again by maintenance.
-  if (large && pool.trashDelayMs === 0) await dropTrash(pool, nothingDropped(), () => true).catch(triedAgainLater)
+  if (large && pool.trashDelayMs === 0) await dropTrashUnderLease(pool).catch(triedAgainLater)
 }
 
 function triedAgainLater(): void {}

@@ -38,6 +38,19 @@ export async function dropTrash(pool: Pool, tally: Dropped, proceed: () => boole
   }
 }
 
+/** The same for who holds no lease yet. Somebody else who holds it drops sooner or later, or is making a copy that needs the bodies. */
+export async function dropTrashUnderLease(pool: Pool): Promise<void> {
+  // A catalog in memory forgets its trash with its process, and nobody can make a copy of it.
+  if (pool.volatile) return dropTrash(pool, nothingDropped(), () => true)
+  const lease = await pool.lease()
+  if (lease === undefined) return
+  try {
+    await dropTrash(pool, nothingDropped(), () => !lease.lost.aborted)
+  } finally {
+    await pool.catalog.releaseLease(lease)
+  }
+}
+
 /** Drops bodies of stages that were just moved to trash. Best effort: what fails is tried again by maintenance. */
 export async function dropStages(pool: Pool, stages: readonly StageId[]): Promise<void> {
   const trashed = stages.map(what => ({ what, key: undefined, length: undefined, attempts: 0 }))

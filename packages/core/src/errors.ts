@@ -16,6 +16,8 @@ export type BlobErrorCode =
   | 'ERR_BLOB_PIN_REQUIRED'
   | 'ERR_BLOB_TOO_MANY_PUTS'
   | 'ERR_BLOB_STAGE_LOST'
+  | 'ERR_BLOB_PIN_LOST'
+  | 'ERR_BLOB_FLEET'
   | 'ERR_BLOB_CORRUPT'
   | 'ERR_BLOB_REMOVED'
   | 'ERR_BLOB_GC_REFUSED'
@@ -88,14 +90,12 @@ export class BlobTooLargeError extends BlobError {
   }
 }
 
+type PutErrorCode = 'ERR_BLOB_PIN_REQUIRED' | 'ERR_BLOB_TOO_MANY_PUTS' | 'ERR_BLOB_STAGE_LOST' | 'ERR_BLOB_PIN_LOST'
+
 /** A put that contradicts what was promised of it, or cannot go on. Nothing was kept. */
 export class PutError extends BlobError {
-  declare readonly code: 'ERR_BLOB_PIN_REQUIRED' | 'ERR_BLOB_TOO_MANY_PUTS' | 'ERR_BLOB_STAGE_LOST'
-  constructor(
-    code: 'ERR_BLOB_PIN_REQUIRED' | 'ERR_BLOB_TOO_MANY_PUTS' | 'ERR_BLOB_STAGE_LOST',
-    message: string,
-    options: BlobErrorOptions = {}
-  ) {
+  declare readonly code: PutErrorCode
+  constructor(code: PutErrorCode, message: string, options: BlobErrorOptions = {}) {
     super(code, message, options)
   }
 }
@@ -174,15 +174,34 @@ export class StoreClosedError extends BlobError {
 /**
  * A pool that this store must not use. `reason` says which doubt:
  * `newer` (made by a later version), `derivation`, `media` (bodies of another pool), `foreign` (not a pool at all),
- * `settings` (recorded otherwise), `held` (a volatile pool that another process has open).
+ * `settings` (recorded otherwise), `held` (a volatile pool that another process has open), `moved` (on another server than
+ * before: it may be a copy, which must remove nothing until it is forked or acknowledged).
  */
 export class PoolRefusedError extends BlobError {
   declare readonly code: 'ERR_BLOB_POOL_REFUSED'
-  readonly reason: 'newer' | 'derivation' | 'media' | 'foreign' | 'settings' | 'held'
+  readonly reason: 'newer' | 'derivation' | 'media' | 'foreign' | 'settings' | 'held' | 'moved'
 
   constructor(reason: PoolRefusedError['reason'], message: string, cause?: unknown) {
     super('ERR_BLOB_POOL_REFUSED', message, { cause })
     this.reason = reason
+  }
+}
+
+/** Which rule of a fleet was broken. */
+export type FleetClause = 'catalog' | 'server' | 'sessions' | 'pin-ttl' | 'large-medium' | 'same-instance'
+
+/**
+ * A store that may not join a fleet as it was opened. `clause` says by which rule:
+ * `catalog` (the kv tier is not on a server), `server` (the server cannot host a fleet), `sessions` (fewer than two), `pin-ttl`,
+ * `large-medium` (nobody said that the hosts share it), `same-instance` (large objects on another server, or on one that would not say).
+ */
+export class FleetConfigError extends BlobError {
+  declare readonly code: 'ERR_BLOB_FLEET'
+  readonly clause: FleetClause
+
+  constructor(clause: FleetClause, message: string, cause?: unknown) {
+    super('ERR_BLOB_FLEET', message, { cause })
+    this.clause = clause
   }
 }
 
@@ -219,6 +238,7 @@ export type AnyBlobError =
   | GcRefusedError
   | StoreClosedError
   | PoolRefusedError
+  | FleetConfigError
   | EngineError
 
 /** Whether an error is one of this library, by any copy of it: `if (isBlobError(e) && e.code === 'ERR_BLOB_TOO_LARGE') e.lengthMax`. */

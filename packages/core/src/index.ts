@@ -1,7 +1,8 @@
 /** `@alkblobs/core`: what a user of a store needs. Engine authors find their contract in `@alkblobs/core/engine`. */
 export type { OperationTrace } from './channels.js'
-export type { StoreMode, StoreOptions } from './config.js'
+export type { FleetOptions, StoreMode, StoreOptions } from './config.js'
 export type { BlobContent } from './content.js'
+export type { ForkOptions } from './copies.js'
 export type { DeleteOutcome } from './delete.js'
 export type { FailedDrop } from './drop.js'
 export type { Durability, EngineDefinition } from './engine.js'
@@ -13,6 +14,8 @@ export {
   BlobTooLargeError,
   CorruptBlobError,
   EngineError,
+  type FleetClause,
+  FleetConfigError,
   GcRefusedError,
   InvalidArgumentError,
   InvalidContentError,

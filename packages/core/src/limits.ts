@@ -24,6 +24,9 @@ export const TRASH_DELAY_MS = 5 * 60 * 1000
 /** Life of a pin row between renewals. Embedded pools share a machine and its clock, so a long one costs nothing. */
 export const PIN_TTL_MS = 10 * 60 * 1000
 
+/** Life of a pin row in a fleet: how long the last puts of a host that is gone stay protected (docs/guides/fleet.md, sizing). */
+export const FLEET_PIN_TTL_MS = 60_000
+
 /** Life of a stage between renewals; a writer that is silent for longer counts as dead. */
 export const STAGE_TTL_MS = 15 * 60 * 1000
 

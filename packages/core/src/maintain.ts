@@ -43,7 +43,7 @@ export class Maintenance {
     }
     if (!(await pool.exists())) return report
     await pool.establish()
-    const lease = await pool.catalog.lease()
+    const lease = await pool.lease()
     if (lease === undefined) return { ...report, aborted: 'SweeperLock' }
     const mayGoOn = () => {
       if (lease.lost.aborted) report.aborted = 'LeaseLost'

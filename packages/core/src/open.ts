@@ -7,6 +7,7 @@ import type { Durability, Engine, EngineDefinition } from './engine.js'
 import { ADVICE, EngineCalls } from './engine-calls.js'
 import { EngineFault } from './engine-fault.js'
 import { BlobError, EngineError, InvalidArgumentError, PoolRefusedError } from './errors.js'
+import { assertFleet } from './fleet.js'
 import { pairedEngine } from './pair/index.js'
 import { Pool, type PoolMedia } from './pool.js'
 import { Store } from './store.js'
@@ -16,7 +17,8 @@ const WEAKEST_FIRST: readonly Durability[] = ['process', 'os', 'disk']
 /**
  * Opens a pool. Nothing is made on an embedded medium before the first write.
  * @throws InvalidArgumentError for options that make no sense, PoolRefusedError for a pool that must not be used (of a later
- * version, another derivation, other media, other settings, or no pool at all), EngineError where the medium fails.
+ * version, another derivation, other media, other settings, or no pool at all), FleetConfigError for a fleet that it may not join,
+ * EngineError where the medium fails.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const config = configOf(options)
@@ -26,10 +28,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     const large = config.large && (await openEngine('large', config.large, config, opened))
     const form = large?.engine.catalog?.form === 'durable' ? 'durable' : undefined
     const kv = await openEngine('kv', config.kv, config, opened, form)
-    const pool = new Pool(
-      mediaOf(kv, large, host => callsOf(host, config, opened)),
-      config
-    )
+    const media = mediaOf(kv, large, host => callsOf(host, config, opened))
+    if (config.fleet !== undefined) await assertFleet(config.fleet, media.catalog, media.bodies)
+    const pool = new Pool(media, config)
     await pool.inspect()
     return new Store({ config, pool, dispatch: dispatchOf(config, kv.engine), calls: opened })
   } catch (error) {

@@ -37,6 +37,8 @@ interface PinsConfig {
   readonly stageTtlMs: number
   /** Whether rows expire at all; in the memory of one process they do not. */
   readonly expires: boolean
+  /** Whether a row that has expired and is still there may live on. Never in a fleet: others have acted on its expiry. */
+  readonly revives: boolean
 }
 
 /** A moment on both clocks: a suspended machine stops the one, an administrator moves the other. */
@@ -90,6 +92,17 @@ export class Pins {
     return state
   }
 
+  /**
+   * Whether the pin just taken protects by now. A transaction that was answered later than a TTL after it began may have written a row
+   * that has expired since: where rows are not revived, one more renewal must find it alive.
+   */
+  async isAlive({ key, row, begun }: Reservation): Promise<boolean> {
+    const { pinTtlMs, stageTtlMs, revives, expires } = this.#config
+    if (revives || !expires || elapsedMs(begun) < pinTtlMs) return true
+    const pins = [{ key, pin: row }]
+    return (await this.#catalog.renew({ pins, pinTtlMs, stages: [], stageTtlMs, revive: false })).pins.length === 0
+  }
+
   /** The transaction wrote no row, or nobody knows whether it did: then the release sees to it. */
   abandon({ key }: Reservation): void {
     const held = this.#held.get(key) as Held
@@ -119,7 +132,7 @@ export class Pins {
     for (let i = 0; i < pins.length || i < stages.length; i += PAGE_SIZE) {
       const batch = { pins: pins.slice(i, i + PAGE_SIZE), stages: stages.slice(i, i + PAGE_SIZE) }
       const begun = instant()
-      const lost = await this.#catalog.renew({ ...batch, pinTtlMs, stageTtlMs, revive: true })
+      const lost = await this.#catalog.renew({ ...batch, pinTtlMs, stageTtlMs, revive: this.#config.revives })
       for (const { key } of batch.pins) this.#renewed(key, begun)
       for (const pin of lost.pins) this.#lose(pin)
       for (const stage of lost.stages) this.#stages.get(stage)?.()
@@ -189,6 +202,15 @@ export class Pins {
     this.#endIfUnused(key, held)
   }
 
+  /** Where rows are not revived, one that was not renewed for a TTL counts as lost, whether the catalog can be reached or not. */
+  #loseOverdue(): void {
+    const { pinTtlMs, revives, expires } = this.#config
+    if (revives || !expires) return
+    for (const [key, held] of [...this.#held]) {
+      if (held.states.size > 0 && elapsedMs(held.renewed) >= pinTtlMs) this.#lose(this.#idOf(key, held.confirmed))
+    }
+  }
+
   #keepRenewing(): void {
     const { pinTtlMs, stageTtlMs } = this.#config
     this.#renewTimer ??= setInterval(
@@ -198,7 +220,8 @@ export class Pins {
           this.#renewTimer = undefined
           return
         }
-        // The next tick tries again: RENEWALS_PER_TTL leaves room for two failures.
+        // The next tick tries again: RENEWALS_PER_TTL leaves room for two failures. After that nobody may count on it.
+        this.#loseOverdue()
         this.renew().catch(forgotten)
       },
       Math.max(1, Math.floor(Math.min(pinTtlMs, stageTtlMs) / RENEWALS_PER_TTL))

@@ -4,14 +4,15 @@
  * Nothing is made before the first write. From then on catalog and body store carry the same pool id, and a store that
  * finds another one refuses: bodies of one pool must never be judged by the catalog of another.
  */
-import { randomBytes } from 'node:crypto'
 import type { CheckedBodies } from './checked-bodies.js'
 import type { CheckedCatalog } from './checked-catalog.js'
 import type { StoreConfig } from './config.js'
-import type { Claim, Durability, Locator, PoolId, PoolRecord, StageId } from './engine.js'
+import type { Claim, Durability, Lease, PoolId, PoolRecord } from './engine.js'
 import { PoolRefusedError } from './errors.js'
-import type { BlobKey } from './key.js'
-import { PAGE_SIZE, PROTOCOL_VERSION, WINDOW_DELAY_MS } from './limits.js'
+import { Home } from './home.js'
+import { PROTOCOL_VERSION, WINDOW_DELAY_MS } from './limits.js'
+import { assertUsable, assertWritable, isSameRecord, newPoolId } from './pool-record.js'
+import { recover } from './recover.js'
 
 export interface PoolMedia {
   readonly catalog: CheckedCatalog
@@ -34,6 +35,7 @@ export class Pool {
   readonly volatile: boolean
   readonly #bodies: CheckedBodies | undefined
   readonly #config: StoreConfig
+  readonly #home: Home
   #record: PoolRecord | undefined
   #ready: Promise<void> | undefined
   #established: Promise<void> | undefined
@@ -45,6 +47,7 @@ export class Pool {
     this.durability = media.durability
     this.#config = config
     this.trashDelayMs = media.volatile ? 0 : config.trashDelayMs
+    this.#home = new Home(media.catalog)
   }
 
   get hasBodies(): boolean {
@@ -78,6 +81,8 @@ export class Pool {
       )
     }
     if (this.volatile) return
+    // A fork that stopped half-way has yet to take its copy over.
+    if (record?.forkedFrom !== undefined && claim.poolId === record.forkedFrom) return
     if (claim.poolId !== record?.poolId)
       throw new PoolRefusedError('media', 'the large tier belongs to another pool than the kv tier')
   }
@@ -125,6 +130,50 @@ export class Pool {
     await this.#change(now => ({ ...now, windowDelayMs }))
   }
 
+  /**
+   * The right to remove; `undefined` while somebody else has it.
+   * @throws PoolRefusedError (`moved`) where the pool may be a copy of one that still uses its bodies.
+   */
+  async lease(): Promise<Lease | undefined> {
+    const lease = await this.catalog.lease()
+    if (lease === undefined) return undefined
+    try {
+      const record = await this.record()
+      if (record !== undefined) await this.#home.assertAt(record)
+      return lease
+    } catch (error) {
+      await this.catalog.releaseLease(lease)
+      throw error
+    }
+  }
+
+  /** Says that the pool is itself, wherever it is found now. */
+  async acknowledgeMove(): Promise<void> {
+    await this.establish()
+    const here = await this.#home.here()
+    await this.#change(now => ({ ...now, ...here }))
+  }
+
+  /**
+   * Makes this copy a pool of its own: a new id, and the bodies' claim taken over from the original's, or made on a fresh medium. What
+   * stops half-way is completed by the next store that writes.
+   */
+  async fork(): Promise<PoolId> {
+    const here = await this.#home.here()
+    const poolId = newPoolId()
+    const original = (await this.record())?.poolId
+    // From here on this store belongs to the new pool.
+    this.#record = undefined
+    this.#established = undefined
+    await this.#change(now => {
+      if (now.poolId !== original) throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
+      const { forkedFrom = now.poolId } = now
+      return { ...now, ...here, poolId, bodiesClaimed: false, ...(now.bodiesClaimed && { forkedFrom }) }
+    })
+    await this.establish()
+    return poolId
+  }
+
   get #claimMode(): Claim['mode'] {
     return this.volatile ? 'exclusive' : 'shared'
   }
@@ -132,17 +181,26 @@ export class Pool {
   async #establish(): Promise<void> {
     const claimed = this.volatile ? await this.#bodies?.claimed() : undefined
     const record = await this.#createRecord(claimed?.poolId)
-    this.#assertWritable(record)
+    assertWritable(record)
     if (this.#bodies === undefined) return
     await this.#bind(record)
-    if (this.volatile) await this.#recover()
+    if (this.volatile) await recover(this.catalog, this.#bodies, this.#config.stageTtlMs)
   }
 
   /** Binds the body store to the pool, and notes that it is bound. A medium that lost its claim since is not bound anew. */
   async #bind(record: PoolRecord): Promise<void> {
     if (record.bodiesClaimed && (await this.bodies.claimed()) === undefined) this.#assertNotAway(record)
+    if (record.forkedFrom !== undefined) await this.#takeOver(record.forkedFrom, record.poolId)
     await this.#claim(record.poolId)
-    await this.#change(now => ({ ...now, bodiesClaimed: true }))
+    await this.#change(({ forkedFrom: _, ...now }) => ({ ...now, bodiesClaimed: true }))
+  }
+
+  /** A copied medium still carries the claim of the original; anything else is left for `#claim` to judge. */
+  async #takeOver(original: PoolId, poolId: PoolId): Promise<void> {
+    if ((await this.bodies.claimed())?.poolId !== original) return
+    const taken = await this.bodies.reclaim(original, { poolId, mode: this.#claimMode })
+    if (taken === undefined)
+      throw new PoolRefusedError('media', 'the large tier cannot be taken over from another pool')
   }
 
   async #createRecord(poolId: PoolId | undefined): Promise<PoolRecord> {
@@ -150,11 +208,12 @@ export class Pool {
       const there = await this.record()
       if (there !== undefined) return there
       const fresh: PoolRecord = {
-        poolId: poolId ?? (randomBytes(16).toString('hex') as PoolId),
+        poolId: poolId ?? newPoolId(),
         protocol: PROTOCOL_VERSION,
         algorithm: this.#config.algorithm,
         windowDelayMs: this.#config.windowDelayMs ?? WINDOW_DELAY_MS,
-        bodiesClaimed: false
+        bodiesClaimed: false,
+        ...(await this.#home.here())
       }
       if (await this.catalog.replaceRecord(undefined, fresh)) return fresh
     }
@@ -168,9 +227,9 @@ export class Pool {
   async #change(next: (now: PoolRecord) => PoolRecord): Promise<void> {
     for (;;) {
       const now = (await this.record()) as PoolRecord
-      this.#assertWritable(now)
+      assertWritable(now)
       const wanted = next(now)
-      if (isSame(now, wanted) || (await this.catalog.replaceRecord(now, wanted))) return
+      if (isSameRecord(now, wanted) || (await this.catalog.replaceRecord(now, wanted))) return
     }
   }
 
@@ -191,49 +250,8 @@ export class Pool {
     if ((await this.bodies.claimed()) !== undefined) await this.establish()
   }
 
-  /**
-   * Enters every whole body into the volatile catalog, through the very steps of a put: stage, then publish. The first body
-   * of a key becomes the entry; others, and halves, end as trash.
-   */
-  async #recover(): Promise<void> {
-    let after: string | undefined
-    do {
-      const { found, next } = await this.bodies.scan(after, PAGE_SIZE)
-      const known = found.length === 0 ? [] : await this.catalog.known(found)
-      for (const [i, { stage, sealed }] of found.entries()) {
-        if (known[i] === true) continue
-        await this.catalog.stage([{ id: stage, ttlMs: this.#config.stageTtlMs }])
-        const entered = sealed?.whole === true && (await this.#enter(stage, sealed.key, sealed.length, sealed.locator))
-        if (!entered) await this.catalog.unstage([stage])
-      }
-      after = next
-    } while (after !== undefined)
-  }
-
-  async #enter(stage: StageId, key: BlobKey, length: number, locator: Locator): Promise<boolean> {
-    const bytes = { kind: 'staged', stage, locator } as const
-    const { outcome } = await this.catalog.publish({ key, length, bytes, trashDelayMs: 0 })
-    return outcome === 'created'
-  }
-
   #adopt(record: PoolRecord): void {
-    if (record.algorithm !== this.#config.algorithm) {
-      throw new PoolRefusedError(
-        'derivation',
-        `the pool derives its keys with ${record.algorithm}; open it with { derivation: '${record.algorithm}' }`
-      )
-    }
-    const known = this.#record
-    if (known !== undefined && known.poolId !== record.poolId) {
-      throw new PoolRefusedError('media', 'the medium now holds another pool than the one this store opened')
-    }
-    const asked = this.#config.windowDelayMs
-    if (known === undefined && asked !== undefined && asked !== record.windowDelayMs) {
-      throw new PoolRefusedError(
-        'settings',
-        `the pool's window delay is ${record.windowDelayMs} ms, not ${asked} ms; leave the option out, or change it with store.configure({ windowDelayMs: ${asked} })`
-      )
-    }
+    assertUsable(record, this.#record, this.#config)
     this.#record = record
   }
 
@@ -244,25 +262,12 @@ export class Pool {
       'the large tier of this pool is away: its claim is missing; is the folder mounted, and the right one?'
     throw new PoolRefusedError('media', message)
   }
-
-  #assertWritable(record: PoolRecord): void {
-    if (record.protocol > PROTOCOL_VERSION) {
-      throw new PoolRefusedError(
-        'newer',
-        'the pool was made by a later version of this library; it may be read, upgrade to write to it'
-      )
-    }
-  }
 }
 
 /** Each attempt that fails means that somebody else has just made the pool, so the next look finds it. */
 const CREATE_ATTEMPTS = 3
 
 const DONE = Promise.resolve()
-
-function isSame(one: PoolRecord, other: PoolRecord): boolean {
-  return one.windowDelayMs === other.windowDelayMs && one.bodiesClaimed === other.bodiesClaimed
-}
 
 /** A memoised step whose failure is forgotten, so that the next caller tries again. */
 function retryable(step: Promise<void>, forget: () => void): Promise<void> {

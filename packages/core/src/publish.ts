@@ -73,13 +73,12 @@ export class Publisher {
   /** Pins an entry that exists. */
   async pin(key: BlobKey): Promise<PinState | undefined> {
     const reservation = this.#pins.reserve(key)
-    try {
-      const entry = await this.#pool.catalog.pin({ key, pin: reservation.row, ttlMs: this.#pins.ttlMs })
-      if (entry !== undefined) return this.#pins.confirm(reservation, entry.length)
-    } catch (error) {
+    const request = { key, pin: reservation.row, ttlMs: this.#pins.ttlMs }
+    const entry = await this.#pool.catalog.pin(request).catch(error => {
       this.#pins.abandon(reservation)
       throw error
-    }
+    })
+    if (entry !== undefined) return this.#confirm(reservation, entry.length)
     this.#pins.abandon(reservation)
     return undefined
   }
@@ -92,8 +91,22 @@ export class Publisher {
       if (outcome.outcome === 'absent') return undefined
       throw stageLost(content.key)
     }
-    const pin = reservation && this.#pins.confirm(reservation, content.length)
+    const pin = reservation && (await this.#confirm(reservation, content.length))
     return { outcome: outcome.outcome, entry: outcome.entry, pin }
+  }
+
+  /** @throws PutError (`ERR_BLOB_PIN_LOST`) for a pin that expired while it was being taken. */
+  async #confirm(reservation: Reservation, length: number): Promise<PinState> {
+    const pin = this.#pins.confirm(reservation, length)
+    const isAlive = await this.#pins.isAlive(reservation).catch(error => {
+      pin.release()
+      throw error
+    })
+    if (isAlive) return pin
+    pin.release()
+    throw new PutError('ERR_BLOB_PIN_LOST', 'the pin expired before it could be handed out; put the content again', {
+      key: reservation.key
+    })
   }
 
   async #send(

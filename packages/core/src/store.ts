@@ -5,11 +5,13 @@ import { type Operation, type OperationTrace, traced } from './channels.js'
 import { Collecting } from './collecting.js'
 import { type StoreConfig, type StoreMode, windowDelayOf } from './config.js'
 import type { BlobContent } from './content.js'
+import { backup, type ForkOptions, fork } from './copies.js'
 import type { DeleteOutcome } from './delete.js'
 import { type Derivation, derivationOf } from './derive.js'
 import type { Dispatch } from './dispatch.js'
 import type { Durability, Entry, Owner } from './engine.js'
 import type { EngineCalls } from './engine-calls.js'
+import { InvalidArgumentError } from './errors.js'
 import { type Algorithm, type BlobKey, parseKey } from './key.js'
 import { Lifecycle } from './lifecycle.js'
 import { type BlobStat, Looking, type StoreUsage } from './looking.js'
@@ -77,7 +79,8 @@ export class Store {
     this.#derivation = derivationOf(config.algorithm)
     const owner = `${config.instanceId}.${randomBytes(8).toString('hex')}` as Owner
     const { pinTtlMs, stageTtlMs } = config
-    this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, expires: this.form === 'durable' })
+    const life = { expires: this.form === 'durable', revives: config.fleet === undefined }
+    this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, ...life })
     const shared = { config, pool, pins: this.#pins, derivation: this.#derivation, lifecycle: this.#lifecycle }
     this.#looking = new Looking(shared)
     this.#collecting = new Collecting({ ...shared, owner })
@@ -220,6 +223,36 @@ export class Store {
       const { windowDelayMs } = optionsObject('settings', settings)
       await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))
     })
+  }
+
+  /**
+   * Runs `copy` while nothing is swept or dropped by anybody: copy the catalog first, then the bodies. Puts go on meanwhile. The signal
+   * fires when the copy is worthless: the right to hold still was lost, the signal of the options fired, or the store closes.
+   * @throws EngineError of kind `conflict` if a sweep is under way, or if the right was lost before the end.
+   */
+  backup<T>(copy: (signal: AbortSignal) => Promise<T> | T, options?: SignalOption): Promise<T> {
+    return this.#run(async () => {
+      if (typeof copy !== 'function') throw new InvalidArgumentError('copy', 'a function')
+      const signals = [signalOf(options), this.#lifecycle.closing].filter(signal => signal !== undefined)
+      return backup(this.#pool, copy, signals)
+    })
+  }
+
+  /**
+   * Makes a copied pool one of its own, with an id of its own, so that it cannot drop bodies of the original. Nobody else may be using
+   * the copy. Answers the new id.
+   * @throws PoolRefusedError if there is no pool, or if it has large bodies of which nobody said that they are a copy too.
+   */
+  fork(options?: ForkOptions): Promise<string> {
+    return this.#run(async () => fork(this.#pool, optionsObject('options', options)))
+  }
+
+  /**
+   * Says that the pool is itself although it is found on another server, in another database or on a later timeline than before (after
+   * an upgrade, failover or restore), and that nothing else uses its bodies: sweeps and drops may go on.
+   */
+  acknowledgeMove(): Promise<void> {
+    return this.#run(() => this.#pool.acknowledgeMove())
   }
 
   /** Interrupts what waits for user code, lets engine calls finish, releases every pin and frees everything. Idempotent. */

@@ -5,7 +5,7 @@
  */
 import { type DeleteOutcome, deleteKeys } from './delete.js'
 import type { Derivation } from './derive.js'
-import { dropTrash, nothingDropped } from './drop.js'
+import { dropTrashUnderLease } from './drop.js'
 import type { Entry } from './engine.js'
 import { BlobRemovedError, CorruptBlobError, EngineError } from './errors.js'
 import type { BlobKey } from './key.js'
@@ -139,7 +139,7 @@ async function findOrphans(parts: VerifyParts, options: VerifyOptions, report: V
     report.orphans.push(orphan)
     if (repair) report.repaired.push(orphan.what)
   }
-  if (repair && report.orphans.length > 0) await dropTrash(parts.pool, nothingDropped(), () => true)
+  if (repair && report.orphans.length > 0) await dropTrashUnderLease(parts.pool)
 }
 
 function assertGoing({ closing }: VerifyParts, { signal }: VerifyOptions): void {

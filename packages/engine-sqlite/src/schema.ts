@@ -29,6 +29,7 @@ const LAYOUT = `
 CREATE TABLE meta (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   pool_id TEXT, protocol INTEGER, algorithm TEXT, window_delay_ms INTEGER, bodies_claimed INTEGER,
+  forked_from TEXT,
   lease INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 INSERT INTO meta (one) VALUES (1);

@@ -36,7 +36,8 @@ export const CATALOG_PART: SchemaPart = {
     [
       `CREATE TABLE $.meta (
         one boolean PRIMARY KEY DEFAULT true CHECK (one),
-        pool_id text, protocol integer, algorithm text, window_delay_ms bigint, bodies_claimed boolean
+        pool_id text, protocol integer, algorithm text, window_delay_ms bigint, bodies_claimed boolean,
+        server_system text, server_database text, server_timeline bigint, forked_from text
       )`,
       'INSERT INTO $.meta DEFAULT VALUES',
       `CREATE TABLE $.entries (

@@ -11,6 +11,7 @@ export { byteaLiteral, copiedRows, copyRows, type Field, int4, int8 } from './co
 export { ConnectionError, ServerError } from './failure.js'
 export type { HeldSession } from './held.js'
 export { qualified, quoteIdentifier } from './identifiers.js'
+export { identityOf } from './identity.js'
 export type { Session } from './session.js'
 export { Sessions } from './sessions.js'
 export type { Param, Scalar, Value } from './values.js'

@@ -2,6 +2,7 @@
 import type { Call } from '../engine.js'
 import type { BlobKey } from '../key.js'
 import type { DropResult, Locator, PoolId, StageId } from './records.js'
+import type { ServerMedium } from './server.js'
 
 /** Whom a medium of bodies belongs to. */
 export interface Claim {
@@ -48,6 +49,13 @@ export interface BodyStore {
   length(locator: Locator, call: Call): Promise<number | undefined>
   /** BODY-DROP-1 MUST remove whatever it ever made for the locator or stage, durably; gone already is done; a failure is that item's result. */
   drop(what: readonly (Locator | StageId)[], call: Call): Promise<readonly DropResult[]>
+  /** Present where the bodies lie on a server: in a fleet it must be the one that the catalog is on. */
+  readonly server?: ServerMedium
+  /**
+   * BODY-CLAIM-4 MUST put `next` in the place of the claim if that is of `expected`, in one step, and say whether it did. Of a copied pool that
+   *              becomes one of its own; an engine whose medium cannot be copied need not offer it.
+   */
+  reclaim?(expected: PoolId, next: Claim, call: Call): Promise<boolean>
   /** BODY-SCAN-1 MUST page through everything it ever made and still holds, ignoring what it did not make. */
   scan(after: string | undefined, limit: number, call: Call): Promise<ScanPage>
 }

@@ -24,6 +24,7 @@ import type {
   StageIntent,
   Trashed
 } from './records.js'
+import type { Joining, ServerCatalog } from './server.js'
 
 export interface PoolMeta {
   /** ENG-META-1 MUST answer `undefined` on a virgin medium and create nothing. */
@@ -180,4 +181,8 @@ export interface Catalog {
 
   /** Present where an embedder's tables can be judged beside the entries. */
   readonly sqlLiveness?: SqlLiveness
+  /** Present where the catalog lies on a server: several hosts may share it. */
+  readonly server?: ServerCatalog
+  /** Present where entries can be made inside a transaction of the application. */
+  readonly joining?: Joining
 }

@@ -1,5 +1,6 @@
 /** What travels between core and a catalog: names, entries, publications, removals and what became of them. */
 import type { Algorithm, BlobKey } from '../key.js'
+import type { ServerIdentity } from './server.js'
 
 /** Names a stage; 32 hexadecimal digits of randomness minted by core. It is the unique part of every locator. */
 export type StageId = string & { readonly stageId: unique symbol }
@@ -34,6 +35,10 @@ export interface PoolRecord {
   readonly windowDelayMs: number
   /** Whether a body store has been bound to the pool: from then on a medium without a claim is away, not new. */
   readonly bodiesClaimed: boolean
+  /** The server that the pool was last known to be on, where the catalog lies on one: on another it may be a copy. */
+  readonly server?: ServerIdentity
+  /** The pool that this one was copied from, while it has not yet claimed the copy of its bodies. */
+  readonly forkedFrom?: PoolId
 }
 
 /** A durable, expiring intent to write a body. */

@@ -59,7 +59,7 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
   }
   await pool.establish()
   await pins.renew()
-  const lease = await pool.catalog.lease()
+  const lease = await pool.lease()
   if (lease === undefined) throw new SweepStop('SweeperLock')
   try {
     const live = await view.ask(lease.live && (keys => pool.catalog.loadLive(lease, keys)))

@@ -3,14 +3,15 @@
  *
  * The claim is `alkblobs.json`: { "format": 1, "poolId": "…", "mode": "shared" | "exclusive" }. It is written whole under a
  * temporary name, made durable, and linked to its own name, so that of several claimers exactly one is first and nobody
- * ever reads half of one. It is never changed afterwards.
+ * ever reads half of one. It changes only when the folder is a copy that becomes a pool of its own (`reclaim`).
  */
 import { join } from 'node:path'
 import { type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
-import { linkInto, makeFolder, makeFolders, writeWhole } from '../durable.js'
+import { linkInto, makeFolder, makeFolders, renameInto, writeWhole } from '../durable.js'
 import { errno, type Files, openFile, unless } from '../files.js'
 import { CLAIM_NAME, isTemporary, STAGE_FOLDER, temporaryName } from '../layout.js'
 import type { Medium } from '../medium.js'
+import { acquireLock } from './lock.js'
 
 const FORMAT = 1
 /** More than any claim of ours; a longer file is somebody else's. */
@@ -58,6 +59,23 @@ export async function claim(medium: Medium, wanted: Claim): Promise<Claim> {
   return inForce
 }
 
+/** BODY-CLAIM-4. Others who would take the folder over are kept out by its lock, so that what was looked at is what is replaced. */
+export async function reclaim(medium: Medium, expected: PoolId, next: Claim): Promise<boolean> {
+  const { root, files } = medium
+  const lock = await acquireLock(root, files)
+  if (lock === 'held') throw new EngineFault('conflict', 'another process holds the folder')
+  try {
+    if ((await readClaim(root, files)).poolId !== expected) return false
+    const temporary = join(root, temporaryName())
+    await writeWhole(files, temporary, claimText(next))
+    await renameInto(files, temporary, join(root, CLAIM_NAME), [])
+    medium.poolId = next.poolId
+    return true
+  } finally {
+    await lock.release()
+  }
+}
+
 /**
  * Returns if absence can be believed now.
  * @throws EngineFault `transient` if the claim cannot be read or is another pool's.
@@ -75,9 +93,13 @@ export async function confirm(medium: Medium): Promise<void> {
   throw new EngineFault('transient', 'the medium is away: its claim cannot be read or names another pool', cause)
 }
 
-async function writeClaim(root: string, files: Files, { poolId, mode }: Claim): Promise<void> {
+function claimText({ poolId, mode }: Claim): string {
+  return `${JSON.stringify({ format: FORMAT, poolId, mode })}\n`
+}
+
+async function writeClaim(root: string, files: Files, claim: Claim): Promise<void> {
   const temporary = join(root, temporaryName())
-  await writeWhole(files, temporary, `${JSON.stringify({ format: FORMAT, poolId, mode })}\n`)
+  await writeWhole(files, temporary, claimText(claim))
   try {
     await linkInto(files, temporary, join(root, CLAIM_NAME))
   } catch (error) {

@@ -1,7 +1,7 @@
 /** The body store, put together from its rooms. */
 import type { BodyStore, Call } from '@alkblobs/core/engine'
 import { checkCall, checkClaimed, type Medium } from '../medium.js'
-import { claim, claimed } from './claim.js'
+import { claim, claimed, reclaim } from './claim.js'
 import { drop } from './drop.js'
 import { acquireLock, type Lock } from './lock.js'
 import { bodyLength, readBody } from './reader.js'
@@ -37,6 +37,8 @@ export function openBodies(medium: Medium): OpenBodies {
         medium.claim = inForce
         return inForce
       }),
+
+    reclaim: (expected, next, call) => begun(call, () => reclaim(medium, expected, next)),
 
     create: (stage, { length }, call) =>
       begun(call, async () => {

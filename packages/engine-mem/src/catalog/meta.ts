@@ -21,6 +21,7 @@ function sameRecord(one: PoolRecord | undefined, other: PoolRecord | undefined):
     one.protocol === other.protocol &&
     one.algorithm === other.algorithm &&
     one.windowDelayMs === other.windowDelayMs &&
-    one.bodiesClaimed === other.bodiesClaimed
+    one.bodiesClaimed === other.bodiesClaimed &&
+    one.forkedFrom === other.forkedFrom
   )
 }

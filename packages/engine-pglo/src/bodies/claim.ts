@@ -40,6 +40,16 @@ export async function claim(medium: Medium, wanted: Claim, call: Call): Promise<
   return inForce
 }
 
+/** BODY-CLAIM-4, in one statement. A holder of the old claim finds another pool's at its next step. */
+export async function reclaim(medium: Medium, expected: PoolId, next: Claim, call: Call): Promise<boolean> {
+  const statement = `UPDATE ${medium.tables.claim} SET pool_id = $2, mode = $3, fence = fence + 1 WHERE pool_id = $1`
+  const taken = await medium.sessions
+    .use(call, session => session.run(statement, [expected, next.poolId, next.mode]))
+    .catch(missingIsAway)
+  if (taken === 1) medium.poolId = next.poolId
+  return taken === 1
+}
+
 async function writeClaim(medium: Medium, { poolId, mode }: Claim, call: Call): Promise<Claim> {
   const { schema, sessions, tables } = medium
   return sessions

@@ -1,7 +1,8 @@
 /** The body store, put together from its rooms. */
 import type { BodyStore, Call } from '@alkblobs/core/engine'
+import { identityOf } from '@alkblobs/postgres-session'
 import { checkCall, checkClaimed, type Medium } from '../medium.js'
-import { claim, claimed } from './claim.js'
+import { claim, claimed, reclaim } from './claim.js'
 import { drop } from './drop.js'
 import { bodyLength, readBody } from './reader.js'
 import { scan } from './scan.js'
@@ -15,6 +16,8 @@ export function openBodies(medium: Medium): BodyStore {
   return {
     claimed: call => begun(call, () => claimed(medium, call)),
     claim: (wanted, call) => begun(call, () => claim(medium, wanted, call)),
+    reclaim: (expected, next, call) => begun(call, () => reclaim(medium, expected, next, call)),
+    server: { identity: call => medium.sessions.use(call, identityOf) },
     create: (stage, { length }, call) =>
       begun(call, async () => {
         await checkClaimed(medium, call)

@@ -12,9 +12,10 @@ import { noPool } from '../group-commit.js'
 import type { Pool } from '../pool.js'
 import type { Transaction } from '../transaction.js'
 
-const RECORD = 'SELECT pool_id, protocol, algorithm, window_delay_ms, bodies_claimed FROM meta'
+const RECORD = 'SELECT pool_id, protocol, algorithm, window_delay_ms, bodies_claimed, forked_from FROM meta'
 const STAMP = 'SELECT protocol, window_delay_ms FROM meta'
-const REPLACE = 'UPDATE meta SET pool_id = ?, protocol = ?, algorithm = ?, window_delay_ms = ?, bodies_claimed = ?'
+const REPLACE = `
+  UPDATE meta SET pool_id = ?, protocol = ?, algorithm = ?, window_delay_ms = ?, bodies_claimed = ?, forked_from = ?`
 
 export function metaOf(pool: Pool): PoolMeta {
   return {
@@ -25,8 +26,8 @@ export function metaOf(pool: Pool): PoolMeta {
         absent: () => false,
         run: ({ at }) => {
           if (!isSame(recordIn(at), expected)) return false
-          const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = next
-          return at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0) === 1
+          const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed, forkedFrom = null } = next
+          return at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0, forkedFrom) === 1
         }
       })
     }
@@ -51,10 +52,11 @@ export function windowDelayIn(at: Connection): number {
 }
 
 function recordIn(at: Connection): PoolRecord | undefined {
-  const row = at.row<[PoolId | null, number, Algorithm, number, number]>(RECORD)
+  const row = at.row<[PoolId | null, number, Algorithm, number, number, PoolId | null]>(RECORD)
   if (row === undefined || row[0] === null) return undefined
-  const [poolId, protocol, algorithm, windowDelayMs, bodiesClaimed] = row
-  return { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed: bodiesClaimed === 1 }
+  const [poolId, protocol, algorithm, windowDelayMs, bodiesClaimed, forkedFrom] = row
+  const record = { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed: bodiesClaimed === 1 }
+  return forkedFrom === null ? record : { ...record, forkedFrom }
 }
 
 function isSame(one: PoolRecord | undefined, other: PoolRecord | undefined): boolean {
@@ -63,6 +65,7 @@ function isSame(one: PoolRecord | undefined, other: PoolRecord | undefined): boo
     one?.protocol === other?.protocol &&
     one?.algorithm === other?.algorithm &&
     one?.windowDelayMs === other?.windowDelayMs &&
-    one?.bodiesClaimed === other?.bodiesClaimed
+    one?.bodiesClaimed === other?.bodiesClaimed &&
+    one?.forkedFrom === other?.forkedFrom
   )
 }

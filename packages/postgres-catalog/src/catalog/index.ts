@@ -11,6 +11,7 @@ import { metaOf } from './meta.js'
 import { pinsOf } from './pins.js'
 import { publishOf } from './publish.js'
 import { removeOf } from './remove.js'
+import { serverOf } from './server.js'
 import { stagesOf } from './stages.js'
 import { trashOf } from './trash.js'
 import { windowOf } from './window.js'
@@ -58,7 +59,8 @@ export async function openCatalog(
     ...removeOf(pool, leases, tables),
     ...trashOf(pool),
     ...maintainOf(leases),
-    sqlLiveness: tables
+    sqlLiveness: tables,
+    server: serverOf(pool, settings.poolMax)
   }
   return { catalog, endLeases: () => leases.endAll() }
 }
