@@ -15,6 +15,9 @@ import { refuseIfOver, untilFree } from '../waiting.js'
 import { LiveKeys } from './live.js'
 
 const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::bigint)'
+const UNLOCK = 'SELECT pg_catalog.pg_advisory_unlock($1::bigint)'
+/** Longest the server is given to free the lock by name. */
+const UNLOCK_MS = 1_000
 const MAY_HAVE_TEMPORARY_TABLES = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
 export class HeldLease implements Lease {
   readonly #session: HeldSession
@@ -68,7 +71,11 @@ export class HeldLease implements Lease {
     if (this.#isReleased) return
     this.#isReleased = true
     this.#onRelease()
-    // Ending the session ends the lock.
+    // Ending the session ends the lock; but behind a proxy it may end here before it ends at the server, and whoever asks next
+    // would find it held.
+    const call = { deadlineMs: performance.now() + UNLOCK_MS }
+    const unlock = (session: Session) => session.rows(UNLOCK, [advisoryKey('lease', this.#pool.schema)])
+    await this.#session.during(call, unlock).catch(endsWithSession)
     await this.#session.release()
   }
 
@@ -167,3 +174,6 @@ export class Leases implements Pick<Catalog, 'lease'> {
 function leaseLost(): EngineFault {
   return new EngineFault('conflict', 'lease lost')
 }
+
+/** A lock that was not freed by name is freed by the end of its session. */
+function endsWithSession(): void {}
