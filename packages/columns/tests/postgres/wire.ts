@@ -36,6 +36,8 @@ export class Wire {
   dropped = 0
   /** How long what is said to the server is on its way, in milliseconds. An end arrives behind it, and is answered at once. */
   lagMs = 0
+  /** Bytes that have come from the server. */
+  answered = 0
   readonly #lines = new Set<Line>()
   #isSilent = false
   #isRefusing = false
@@ -59,6 +61,15 @@ export class Wire {
       if (client.destroyed) server.destroy()
       if (server.destroyed) client.destroy()
     }
+  }
+
+  /** Takes nothing more from the store until `flow`; what it has taken arrives. */
+  stall(): void {
+    for (const { client } of this.#lines) client.pause()
+  }
+
+  flow(): void {
+    for (const { client } of this.#lines) client.resume()
   }
 
   /** Ends every connection with a reset. */
@@ -86,7 +97,10 @@ export class Wire {
     this.#lines.add(line)
     server.on('error', () => undefined)
     this.#pass(client, server, () => this.lagMs)
-    this.#pass(server, client, () => 0)
+    this.#pass(server, client, length => {
+      this.answered += length
+      return 0
+    })
     for (const [one, other] of [
       [client, server],
       [server, client]
@@ -98,13 +112,13 @@ export class Wire {
     }
   }
 
-  #pass(from: Socket, to: Socket, lagMs: () => number): void {
+  #pass(from: Socket, to: Socket, lagOf: (length: number) => number): void {
     from.on('data', (chunk: Buffer) => {
       if (this.#isSilent) {
         this.dropped += chunk.length
         return
       }
-      const wait = lagMs()
+      const wait = lagOf(chunk.length)
       if (wait > 0) setTimeout(() => to.write(chunk), wait)
       else if (!to.write(chunk)) {
         from.pause()
