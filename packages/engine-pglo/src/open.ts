@@ -31,8 +31,7 @@ export async function openDatabase(config: CheckedConfig, context: OpenContext):
       holder: undefined
     }
     const close = async () => {
-      // The lock ends with its session, which is ended below whatever its release says.
-      await medium.holder?.release().catch(() => undefined)
+      await medium.holder?.release()
       await Promise.all([sessions.close(), holderSessions.close()])
     }
     return { name: 'pglo', version, durability, bodies: openBodies(medium), classify, close }

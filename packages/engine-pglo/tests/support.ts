@@ -125,6 +125,16 @@ export async function waitingWriter(db: TestDatabase): Promise<number> {
   return (await backends(db, 'idle in transaction'))[0]?.pid as number
 }
 
+/** The session that holds an exclusive claim, if there is one and no other call is under way. */
+export async function holder(db: TestDatabase): Promise<number | undefined> {
+  // The server shows the locks of all its databases.
+  const [row] = await db.query<{ pid: number }>(
+    `SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+  )
+  return row?.pid
+}
+
 /** A server that is slow because the machine is busy is given so long before the test says that it never came. */
 const PATIENCE_MS = 20_000
 
@@ -141,6 +151,18 @@ export async function eventually(look: () => Promise<boolean>, ms = PATIENCE_MS)
     if (performance.now() > end) throw new Error(`it did not happen within ${ms} ms`)
     await new Promise(resolve => setTimeout(resolve, 20))
   }
+}
+
+/**
+ * Settles as the promise does, and fails unless that happens within this time as the event loop counts it: timers of one loop
+ * fire in their order, however late a busy machine lets them.
+ */
+export async function sooner<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it was not settled after ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 /** What the failure of a promise is called, or `undefined` if it does not fail. */

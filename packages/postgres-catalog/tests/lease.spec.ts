@@ -1,8 +1,10 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import type { TestSchema } from '@alkblobs/testkit'
+import { expect, onTestFinished, test } from 'vitest'
 import {
   call,
   describeServer,
-  eventually,
   failure,
   inline,
   keyOf,
@@ -11,6 +13,7 @@ import {
   openSchema,
   place,
   sessionWhere,
+  sooner,
   terminate
 } from './fixture.js'
 
@@ -25,9 +28,22 @@ async function holdersOf({ at }: { at: { schema: string; query: Awaited<ReturnTy
   return (await at.query<{ pid: number }>(HOLDERS, [advisoryKey('lease', at.schema)])).map(({ pid }) => pid)
 }
 
-/** A session whose goodbye the server has not taken in yet still has its locks. */
-const isFree = (pool: Parameters<typeof holdersOf>[0]) =>
-  eventually('free', async () => (await holdersOf(pool)).length === 0)
+/** A way to the server on which what the test does not let pass gets lost, and whose far end stays open until the test is over. */
+async function wayOf({ url, host, port }: TestSchema, passes: (chunk: Buffer) => boolean): Promise<string> {
+  const server = createServer({ noDelay: true }, client => {
+    const far = connect({ host, port, noDelay: true })
+    onTestFinished(() => void [client, far].map(socket => socket.destroy()))
+    for (const socket of [client, far]) socket.on('error', () => undefined)
+    client.on('data', chunk => passes(chunk) && far.write(chunk))
+    far.on('data', chunk => client.write(chunk))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return url.replace(`:${port}/`, `:${(server.address() as AddressInfo).port}/`)
+}
+
+/** The message with which a session says goodbye. */
+const GOODBYE = Buffer.from('X\0\0\0\x04', 'latin1')
 
 describeServer('the lease', () => {
   test('is held once among all openers, and free after release', async () => {
@@ -39,7 +55,6 @@ describeServer('the lease', () => {
     expect(await holdersOf(one)).toHaveLength(1)
     await lease?.release()
     await lease?.release()
-    await isFree(one)
     const next = await two.catalog.lease(call())
     expect(next).toBeDefined()
     expect(lease?.lost.aborted).toBe(false)
@@ -56,12 +71,23 @@ describeServer('the lease', () => {
     const one = await openPool()
     const lease = await leaseOf(one.catalog)
     await lease.release()
-    await isFree(one)
+    expect(await holdersOf(one)).toEqual([])
     await leaseOf(one.catalog)
     await one.close()
-    await isFree(one)
+    expect(await holdersOf(one)).toEqual([])
     const two = await openPool({ at: one.at })
     expect(await two.catalog.lease(call())).toBeDefined()
+  })
+
+  test('is free when its release resolves, though the server has not heard of the end of its session', async () => {
+    const { at } = await openPool()
+    const url = await wayOf(at, chunk => !chunk.includes(GOODBYE))
+    const { catalog, close } = await openSchema({ ...at, url })
+    const lease = await leaseOf(catalog)
+    expect(await holdersOf({ at })).toHaveLength(1)
+    await lease.release()
+    expect(await holdersOf({ at })).toEqual([])
+    await close()
   })
 
   test('of one schema does not keep anybody from that of another', async () => {
@@ -127,6 +153,19 @@ describeServer('the lease', () => {
     expect(await removal).toBe('transient')
     expect(lease.lost.aborted).toBe(true)
     expect(await catalog.find([keyOf(1)], call())).not.toContain(undefined)
+  })
+
+  test('that nobody answers about costs a call its deadline, and the store its goodbyes', async () => {
+    const { at } = await openPool()
+    let isSilent = false
+    const url = await wayOf(at, chunk => {
+      isSilent ||= chunk.includes('pg_try_advisory_lock')
+      return !isSilent
+    })
+    const { catalog, close } = await openSchema({ ...at, url })
+    // A second for the goodbye of the session that was to have it.
+    expect(await sooner(4_000, failure(catalog.lease(call(2_000))))).toBe('transient')
+    await sooner(4_000, close())
   })
 
   test('of another opener is not accepted', async () => {

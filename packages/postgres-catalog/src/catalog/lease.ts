@@ -7,7 +7,7 @@
  * one; the guard here only saves it the way to the server.
  */
 import { type Call, type Catalog, EngineFault, type Lease } from '@alkblobs/core/engine'
-import type { HeldSession, Session } from '@alkblobs/postgres-session'
+import type { HeldSession, Param, Session } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { advisoryKey } from '../schema.js'
@@ -155,12 +155,13 @@ export class Leases implements Pick<Catalog, 'lease'> {
   async #take(call: Call): Promise<Lease | undefined> {
     const session = await this.#pool.sessions.hold(call)
     try {
-      const taken = await session.rows<[boolean]>(TAKE, [advisoryKey('lease', this.#pool.schema)])
-      if (taken[0]?.[0] !== true) {
+      const ask = (text: string, params: readonly Param[]) =>
+        session.during(call, async step => (await step.rows<[boolean]>(text, params))[0]?.[0] === true)
+      if (!(await ask(TAKE, [advisoryKey('lease', this.#pool.schema)]))) {
         await session.release()
         return undefined
       }
-      const mayMake = (await session.rows<[boolean]>(MAY_HAVE_TEMPORARY_TABLES))[0]?.[0] === true
+      const mayMake = await ask(MAY_HAVE_TEMPORARY_TABLES, [])
       const held: HeldLease = new HeldLease(session, this.#pool, () => this.#held.delete(held), mayMake)
       this.#held.add(held)
       return held
