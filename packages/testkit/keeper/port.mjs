@@ -5,7 +5,7 @@ import { createServer } from 'node:net'
  * Below the ports that systems give to outgoing connections (from 32768 on Linux, from 49152 elsewhere): while a server is down, no
  * client may be given its port.
  */
-const [FIRST, LAST] = [15_600, 32_700]
+const [FIRST, LAST] = [20_000, 32_700]
 const ATTEMPTS = 50
 
 /** A port of the loopback address that nobody listens on now, and that only a server will take. */

@@ -32,6 +32,8 @@ export interface ServerOptions {
 
 /** A keeper that is about to end may be met, a second one by great misfortune. */
 const ATTEMPTS = 5
+/** A server that is up answers at once; a machine that is busy takes its time. */
+const ANSWER_MS = 10_000
 
 /** A server that others may use at the same time says no to being stopped. */
 type Holding = 'own' | 'shared'
@@ -131,13 +133,20 @@ async function fromEnvironment(): Promise<TestServer | { readonly refused: strin
   return addressed({ ...address, version: await versionOf(address) })
 }
 
-/** Asks the server itself: an image's tag or a folder's name is what somebody called it. @throws if none answers. */
+/** Asks the server itself: an image's tag or a folder's name is what somebody called it. @throws if none answers in time. */
 async function versionOf(address: Address): Promise<string> {
   const client = clientOf(address)
+  let timer: NodeJS.Timeout | undefined
+  // The driver connects again for ever to a port that accepts and closes.
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`no PostgreSQL answers at ${address.host}:${address.port}`)
+    timer = setTimeout(() => reject(error), ANSWER_MS)
+  })
   try {
-    const [row] = await client.query<{ readonly server_version: string }>('SHOW server_version')
+    const [row] = await Promise.race([client.query<{ readonly server_version: string }>('SHOW server_version'), late])
     return row?.server_version.split(' ')[0] ?? 'of no version'
   } finally {
+    clearTimeout(timer)
     await client.close()
   }
 }

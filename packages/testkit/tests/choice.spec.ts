@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
-import { connect } from 'node:net'
+import { type AddressInfo, connect, createServer as createListener } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -98,6 +98,15 @@ describe('the choice of a server', () => {
     expect({ line, kind }).toEqual({ line: expect.stringContaining(reason), kind: 'embedded' })
     const { failed } = await hold({ DOCKER_HOST, ALKBLOBS_PG: 'docker', ALKBLOBS_REQUIRE: 'postgres' })
     expect(failed).toContain(reason)
+  })
+
+  test('passes over an address where somebody hangs up at once', async () => {
+    const listener = createListener(socket => socket.destroy()).listen(0, '127.0.0.1')
+    onTestFinished(() => void listener.close())
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo
+    const { reason } = await hold({ ALKBLOBS_PG: 'env', ALKBLOBS_PG_HOST: '127.0.0.1', ALKBLOBS_PG_PORT: `${port}` })
+    expect(reason).toContain(`no PostgreSQL answers at 127.0.0.1:${port}`)
   })
 
   test.skipIf(noServer() !== undefined)('takes the one of the environment before all others', async () => {
