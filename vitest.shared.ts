@@ -15,6 +15,8 @@ const alias = Object.entries(paths).map(([name, [file]]) => ({
 
 // `npm test` runs what needs PostgreSQL, and the property suites, as parts of their own, each with a time budget of its own.
 const part = process.env.ALKBLOBS_TEST_PART
+// What the run is called in reports: a part may be run on more than one server.
+const run = process.env.ALKBLOBS_TEST_RUN ?? part ?? 'all'
 const properties = '**/properties*.spec.ts'
 const never = ['**/node_modules/**', '**/dist/**']
 
@@ -48,7 +50,7 @@ export function suite(name: string, { postgres = false }: { readonly postgres?: 
       testTimeout: 30_000,
       hookTimeout: 30_000,
       ...(needsServer ? { globalSetup: [postgresSetup] } : {}),
-      reporters: ['default', ['json', { outputFile: `test-results/${part ?? 'all'}.json` }]],
+      reporters: ['default', ['json', { outputFile: `test-results/${run}.json` }]],
       ...selection(postgres)
     }
   })

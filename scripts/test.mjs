@@ -1,33 +1,46 @@
 // `npm test`: sets the clone up and runs every part, each with a written time budget on two cores.
-//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`, `postgres`
+//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`, `postgres-14` to `postgres-18`
 //   --only conformance  checks and prints the report of the last run of the columns
+//   --matrix          the columns on every version of PostgreSQL that there is: `--only` with all of `postgres-…`
+//   --whole           on other versions of PostgreSQL everything that needs a server, not the columns alone
 //   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
-// What needs PostgreSQL (in the making, so on request) finds a server or starts one; where none can be had it is skipped with the reason, and fails with
-// ALKBLOBS_REQUIRE=postgres. The last line counts every test of every vitest run, and each check as one. A budget informs; it fails nothing.
+// What needs PostgreSQL finds a server or starts one; where none can be had it is skipped with the reason, and fails with
+// ALKBLOBS_REQUIRE=postgres. The last line counts every test of every vitest run, and each check as one. A budget informs; it fails
+// nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { lint } from './lint.mjs'
 import { packCheck } from './pack-check.mjs'
+import { binariesOf, majors } from './postgres-versions.mjs'
 import { setup } from './setup.mjs'
 import { snippets } from './snippets.mjs'
 import { tidy } from './tidy.mjs'
 import { inRoot, packages, readJson, run, turbo } from './workspace.mjs'
+
+const isLong = process.argv.includes('--long')
+const isWhole = process.argv.includes('--whole')
+const isMatrix = process.argv.includes('--matrix')
 
 const checks = async () => countChecks([...(await lint()), ...(await tidy()), ...(await snippets())])
 
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
-  { name: 'postgres', budgetMinutes: 4, run: () => postgres(), onRequest: true },
-  { name: 'conformance', budgetMinutes: 0.2, run: () => conformance() },
+  { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
+  { name: 'conformance', budgetMinutes: 0.2, run: () => conformance(isPartial() ? ['--embedded'] : []) },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
-  { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
+  { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true },
+  ...majors.map(major => ({
+    name: `postgres-${major}`,
+    budgetMinutes: isWhole ? 4 : 2.5,
+    run: () => postgresOf(major),
+    onRequest: true
+  }))
 ]
 
-const partNamed = wanted => parts.find(({ name }) => name === wanted)
 const testkit = '@alkblobs/testkit'
-const conformanceReport = inRoot('test-results', 'conformance.json')
+const conformanceReport = (name = 'conformance') => inRoot('test-results', `${name}.json`)
 
 const countChecks = outcomes => ({
   passed: outcomes.filter(({ passed }) => passed).length,
@@ -53,32 +66,66 @@ function testedIn(part) {
   return packages().filter(each => each.json.scripts?.test !== undefined && hasSpecs(each))
 }
 
-/** Runs one part of every package's tests and adds up what vitest's own reports say. */
-async function vitest(part, { mayBeSkipped = false } = {}) {
-  const tested = testedIn(part)
-  const reportOf = ({ folder }) => inRoot(folder, 'test-results', `${part}.json`)
+/**
+ * Runs one part of every package's tests and adds up what vitest's own reports say. `name`: what the run is called where that is not the
+ * part's own name; `only`: the name of one package and the beginning of the names of its specs.
+ */
+async function vitest(part, { mayBeSkipped = false, name = part, only: chosen, env = {} } = {}) {
+  const tested = testedIn(part).filter(({ json }) => chosen === undefined || json.name === chosen.package)
+  const reportOf = ({ folder }) => inRoot(folder, 'test-results', `${name}.json`)
   for (const each of tested) rmSync(reportOf(each), { force: true })
   const filters = tested.map(({ json }) => `--filter=${json.name}`)
   const flags = ['--continue', '--concurrency=2', '--log-order=grouped', '--output-logs=new-only']
-  const args = ['run', 'test', ...flags, ...filters]
-  const { code } = await turbo(args, { env: { ALKBLOBS_TEST_PART: part, ...(isLong ? { ALKBLOBS_LONG: '1' } : {}) } })
+  const args = ['run', 'test', ...flags, ...filters, ...(chosen === undefined ? [] : ['--', chosen.specs])]
+  const own = { ALKBLOBS_TEST_PART: part, ALKBLOBS_TEST_RUN: name, ...(isLong ? { ALKBLOBS_LONG: '1' } : {}) }
+  const { code } = await turbo(args, { env: { ...own, ...env } })
 
   const sum = { passed: 0, failed: 0, skipped: 0 }
   for (const each of tested) add(sum, countReport(each, reportOf(each)))
-  if (sum.passed + sum.failed === 0 && !mayBeSkipped) sum.failed = fail(`${part}: not one test ran`)
-  if (code !== 0 && sum.failed === 0) sum.failed = fail(`${part}: a test run ended with exit code ${code}`)
+  if (sum.passed + sum.failed === 0 && !mayBeSkipped) sum.failed = fail(`${name}: not one test ran`)
+  if (code !== 0 && sum.failed === 0) sum.failed = fail(`${name}: a test run ended with exit code ${code}`)
   return sum
 }
 
 /** Among these are the columns; a report of an earlier run must not stand in for one that they did not leave. */
 async function embedded() {
-  rmSync(conformanceReport, { force: true })
+  rmSync(conformanceReport(), { force: true })
   return await vitest('embedded')
 }
 
-/** One server for the whole part, and a count of what the tests have left on it. */
 async function postgres() {
-  rmSync(conformanceReport, { force: true })
+  rmSync(conformanceReport(), { force: true })
+  return await onServer('postgres', options => vitest('postgres', options))
+}
+
+/** The columns on a server of that version, or all that needs a server; the columns' report is held against the gate. */
+async function postgresOf(major) {
+  const name = `postgres-${major}`
+  rmSync(conformanceReport(`conformance-${name}`), { force: true })
+  const { bin, refused } = await binariesOf(major)
+  if (refused !== undefined) {
+    process.stdout.write(`${refused}\n`)
+    const isRequired = (process.env.ALKBLOBS_REQUIRE ?? '').split(',').includes('postgres')
+    return { passed: 0, failed: isRequired ? fail(`${name}: ${refused}`) : 0, skipped: isRequired ? 0 : 1 }
+  }
+  const env = { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_BIN: bin }
+  const before = Object.fromEntries(Object.keys(env).map(each => [each, process.env[each]]))
+  Object.assign(process.env, env)
+  try {
+    const columns = isWhole ? {} : { only: { package: '@alkblobs/columns', specs: 'tests/postgres/column-' } }
+    const sum = await onServer(name, options => vitest('postgres', { ...options, ...columns, name }))
+    add(sum, await conformance(['--postgres', major]))
+    return sum
+  } finally {
+    for (const [each, value] of Object.entries(before)) {
+      if (value === undefined) delete process.env[each]
+      else process.env[each] = value
+    }
+  }
+}
+
+/** One server for the whole part, and a count of what the tests have left on it. */
+async function onServer(name, test) {
   const { holdForRun, noServer, residue } = await import(
     pathToFileURL(inRoot('packages', 'testkit', 'dist', 'index.js')).href
   )
@@ -86,14 +133,14 @@ async function postgres() {
   try {
     server = await holdForRun()
   } catch (error) {
-    return { passed: 0, failed: fail(`postgres: ${error.message}`), skipped: 0 }
+    return { passed: 0, failed: fail(`${name}: ${error.message}`), skipped: 0 }
   }
   process.stdout.write(`${server.line}\n`)
   try {
-    if (noServer() !== undefined) return await vitest('postgres', { mayBeSkipped: true })
+    if (noServer() !== undefined) return await test({ mayBeSkipped: true })
     const before = await residue()
-    const sum = await vitest('postgres')
-    add(sum, await nothingLeft(before, residue))
+    const sum = await test({})
+    add(sum, await nothingLeft(name, before, residue))
     return sum
   } finally {
     await server.release()
@@ -101,19 +148,21 @@ async function postgres() {
 }
 
 /** A session takes a moment to end on the server; everything else is there or not. */
-async function nothingLeft(before, residue) {
+async function nothingLeft(name, before, residue) {
   let left
   for (const until = performance.now() + 3_000; left === undefined || performance.now() < until; await sleep(100)) {
     const after = await residue()
     left = Object.keys(after).filter(what => after[what] > before[what])
     if (left.length === 0) return { passed: 1, failed: 0, skipped: 0 }
   }
-  return { passed: 0, failed: fail(`postgres: the tests left ${left.join(', ')} on the server`), skipped: 0 }
+  return { passed: 0, failed: fail(`${name}: the tests left ${left.join(', ')} on the server`), skipped: 0 }
 }
 
+/** A run without the server is judged without the columns on it. */
+const isPartial = () => only.includes('embedded') && !only.includes('postgres')
+
 /** The gate over the report that the columns have left, printed as a matrix. Nothing is run a second time. */
-async function conformance() {
-  const columns = isChosen(partNamed('postgres')) ? [] : ['--embedded']
+async function conformance(columns) {
   const report = inRoot('packages', 'columns', 'dist', 'report.js')
   const { code } = await run(process.execPath, [report, '--check', ...columns])
   return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
@@ -163,8 +212,7 @@ function report(rows) {
   }
 }
 
-const isLong = process.argv.includes('--long')
-const only = listAfter('--only')
+const only = [...listAfter('--only'), ...(isMatrix ? majors.map(major => `postgres-${major}`) : [])]
 const extra = listAfter('--with')
 const isChosen = ({ name, onRequest }) =>
   only.length > 0 ? only.includes(name) : onRequest !== true || extra.includes(name)

@@ -68,6 +68,8 @@ export interface EngineSummary {
   readonly version: string
   /** The properties of the contract that the engine has: `catalog`, `bodies`, `sqlLiveness`, … */
   readonly capabilities: readonly string[]
+  /** The server that it ran on, with its version, for an engine that needs one. */
+  readonly server?: string
 }
 
 /** How a body is damaged. `flip`: one byte; `truncate`: the last byte is gone; `directory`: something else lies there. */

@@ -1,7 +1,7 @@
 /**
  * The report of a run, and the gate over it.
  *
- *   { contractVersion, node, columns: [{ column, engines: [{ name, version, capabilities }],
+ *   { contractVersion, node, columns: [{ column, engines: [{ name, version, capabilities, server? }],
  *     rows: [{ name, invariant, status, reason?, seed? }] }] }
  *
  * Columns may run in different processes: each writes a file of its own, and they are merged afterwards, so that no two

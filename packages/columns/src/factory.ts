@@ -12,6 +12,7 @@ import {
 } from '@alkblobs/conformance'
 import { openStore, type Store } from '@alkblobs/core'
 import type { EngineDefinition } from '@alkblobs/core/engine'
+import { sharedServer } from '@alkblobs/testkit'
 import { type OraclePart, oracleOver } from './oracles/part.js'
 import { makeSite, type Site } from './site.js'
 
@@ -43,6 +44,9 @@ export interface Place {
   /** Default: the system's temporary folder. */
   readonly below?: string
 }
+
+/** The engines whose medium is on the server of the tests. */
+const ON_SERVER: ReadonlySet<string> = new Set(['postgres', 'pglo'])
 
 /** Longest wait for an abandoned store to close: a row that failed may have left an engine call waiting for ever. */
 const CLOSE_WAIT_MS = 2_000
@@ -83,7 +87,10 @@ async function enginesOf(draft: ColumnDraft, { below }: Place): Promise<readonly
   const site = await makeSite(below)
   try {
     const { kv, large } = await draft.media(site)
-    return await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
+    const engines = await Promise.all([kv, ...(large === undefined ? [] : [large])].map(summaryOf))
+    if (draft.needsServer !== true) return engines
+    const server = `PostgreSQL ${(await sharedServer()).version}`
+    return engines.map(engine => (ON_SERVER.has(engine.name) ? { ...engine, server } : engine))
   } finally {
     await site.remove()
   }

@@ -1,6 +1,8 @@
 /**
- * `npm run conformance`: runs every column, writes the report, prints the matrix, and fails unless all of it is sound. With
- * `--check` nothing is run: the report that the last test run left is printed and held against the same gate.
+ * `npm run conformance`: runs every column, writes the report, prints the matrix, and fails unless all of it is sound.
+ *   --check             nothing is run: the report that the last test run left is printed and held against the same gate
+ *   --embedded          only the columns that need no server
+ *   --postgres <major>  only those that need one, in a report of their own, and of a server of that version
  */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -51,24 +53,30 @@ async function runAll(
   return results
 }
 
-function print({ table, found: all, skipped }: Gated): void {
+function print({ table, servers, found: all, skipped }: Gated): void {
   const found = all.filter(line => !excused.has(line))
   if (table !== '') process.stdout.write(`${table}\n\n`)
   for (const line of [...found, ...skipped]) process.stdout.write(`${line}\n`)
-  const ran = `${rows.length - excused.size} rows, ${factories.length - skipped.length} columns`
+  const on = servers.length === 0 ? '' : ` (${servers.join(', ')})`
+  const ran = `${rows.length - excused.size} rows, ${factories.length - skipped.length} columns${on}`
   const left = skipped.length === 0 ? '' : `, ${skipped.length} columns skipped`
   process.stdout.write(found.length === 0 ? `conforms: ${ran}${left}\n` : `${found.length} findings\n`)
   process.exitCode = found.length === 0 ? 0 : 1
 }
 
-const file = join(workspaceFolder(), 'test-results', 'conformance.json')
-// `--embedded`: only the columns that need no server are judged.
 const isEmbedded = process.argv.includes('--embedded')
-const factories = columns.map(make => make()).filter(({ needsServer }) => !(isEmbedded && needsServer))
+const postgres = process.argv.includes('--postgres') ? process.argv[process.argv.indexOf('--postgres') + 1] : undefined
+const isChosen = ({ needsServer }: ColumnFactory) =>
+  postgres === undefined ? !(isEmbedded && needsServer) : needsServer
+const name = postgres === undefined ? 'conformance.json' : `conformance-postgres-${postgres}.json`
+const file = join(workspaceFolder(), 'test-results', name)
+const all = columns.map(make => make())
+const factories = all.filter(isChosen)
 // Rows that none of these columns can run are no finding: they belong to the columns that were left out.
 const elsewhere = rows.filter(({ needs }) => factories.every(factory => lacking(factory, needs).length > 0))
-const excused = new Set(isEmbedded ? elsewhere.map(({ name }) => `${name} ran nowhere`) : [])
-const judgement = { rows, factories, isServerRequired: isRequired() }
+const excused = new Set(factories.length < all.length ? elsewhere.map(({ name }) => `${name} ran nowhere`) : [])
+const beside = all.filter(factory => !isChosen(factory)).map(({ name }) => name)
+const judgement = { rows, factories, beside, postgres, isServerRequired: isRequired() }
 if (process.argv.includes('--check')) print(await gateFile(file, judgement))
 else {
   const server = await holdForRun()

@@ -18,6 +18,7 @@ import { columns, postgresColumns } from '../src/index.js'
 import { temporaryFolder } from './bad-input/stores.js'
 
 const factories = columns.map(make => make())
+const engine = { name: 'an engine', version: '1.0.0', capabilities: [] }
 const [first] = factories as [(typeof factories)[number]]
 
 /** A report as a run leaves it in which everything that applies has passed. */
@@ -25,7 +26,7 @@ function sound(): ConformanceReport {
   return reportOf(
     factories.map(factory => ({
       column: factory.name,
-      engines: [],
+      engines: factory.needsServer ? [{ ...engine, server: 'PostgreSQL 15.18' }] : [engine],
       rows: rows.map(row => notApplicable(factory, row) ?? verdict(row))
     }))
   )
@@ -144,6 +145,30 @@ describe('the gate over a report', () => {
     expect(judged(embedded, false).found).not.toEqual([])
   })
 
+  test('asks of columns on a server which one that was', async () => {
+    const { columns } = sound()
+    const judged = (postgres: string | undefined, of = columns) =>
+      gate(of, { rows, factories, isServerRequired: true, postgres })
+    expect(judged('15')).toMatchObject({ found: [], servers: ['PostgreSQL 15.18'] })
+    expect(judged(undefined).found).toEqual([])
+    expect(judged('17').found).toEqual(postgresColumns.map(make => `${make().name}: ran on PostgreSQL 15.18, not 17`))
+    const silent = columns.map(column => ({ ...column, engines: [engine] }))
+    expect(judged(undefined, silent).found).toEqual(
+      postgresColumns.map(make => `${make().name}: does not tell which server it ran on`)
+    )
+  })
+
+  test('judges a part of the columns without the others', async () => {
+    const { columns } = sound()
+    const own = factories.filter(({ needsServer }) => needsServer)
+    const beside = factories.filter(({ needsServer }) => !needsServer).map(({ name }) => name)
+    const judgement = { rows: [], factories: own, isServerRequired: true }
+    expect(gate(columns, judgement).found).not.toEqual([])
+    const { table } = gate(columns, { ...judgement, beside })
+    expect(table).not.toContain(first.name)
+    expect(table).toContain('postgres + local')
+  })
+
   test('fails without a report', async () => {
     const { found: without } = await gateFile(join(temporaryFolder(), 'nothing.json'), {
       rows,
@@ -158,6 +183,6 @@ test('the command runs nothing when it is to check, and its exit code is the ver
   const script = fileURLToPath(new URL('../dist/report.js', import.meta.url))
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' })
   expect(stderr).toBe('')
-  expect(stdout).toMatch(/conforms: \d+ rows, \d+ columns(, \d+ columns skipped)?\n$|\d+ findings\n$/)
+  expect(stdout).toMatch(/conforms: \d+ rows, \d+ columns( \(.+\))?(, \d+ columns skipped)?\n$|\d+ findings\n$/)
   expect(status).toBe(stdout.includes('conforms: ') ? 0 : 1)
 })

@@ -3,7 +3,7 @@
  * one after the other: each forgets its own columns alone, and its report has what the others left.
  */
 import { clearColumns, readColumns, reportOf, writeReport } from '@alkblobs/conformance'
-import { columnFolder, postgresFolder, reportFile } from './folders.js'
+import { columnFolder, isApart, postgresFolder, reportFile } from './folders.js'
 
 export async function setup(): Promise<void> {
   const part = process.env.ALKBLOBS_TEST_PART
@@ -12,7 +12,8 @@ export async function setup(): Promise<void> {
 }
 
 export async function teardown(): Promise<void> {
-  const columns = [...(await readColumns(columnFolder)), ...(await readColumns(postgresFolder))]
+  const embedded = isApart ? [] : await readColumns(columnFolder)
+  const columns = [...embedded, ...(await readColumns(postgresFolder))]
   // A run of other tests alone has no columns, and leaves the last report as it is.
   if (columns.length > 0) await writeReport(reportFile, reportOf(columns))
 }

@@ -39,8 +39,7 @@ export async function openDatabase(config: CheckedConfig, context: OpenContext):
     const { catalog, endLeases } = await openCatalogBeside(medium, context)
     const close = async () => {
       await endLeases()
-      // The lock ends with its session, which is ended below whatever its release says.
-      await medium.holder?.release().catch(() => undefined)
+      await medium.holder?.release()
       await Promise.all([sessions.close(), holderSessions.close()])
     }
     return { name: 'pglo', version, durability, catalog, bodies: openBodies(medium), classify, close }

@@ -9,6 +9,7 @@ import {
   database,
   exclusive,
   failure,
+  holder,
   keyOf,
   newStage,
   objects,
@@ -102,13 +103,14 @@ onServer('an exclusive claim', () => {
     const db = await database()
     const first = await open(db)
     await first.bodies.claim(exclusive, call)
-    const holder = async () => {
-      const [row] = await db.query<{ pid: number }>("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
-      return row?.pid as number
+    await terminate(db, (await holder(db)) as number)
+    // The lock is taken by the first write after the end of the session has arrived here.
+    let locator = await putBody(first.bodies, [pattern(10)])
+    while ((await holder(db)) === undefined) {
+      await first.bodies.drop([locator], call)
+      locator = await putBody(first.bodies, [pattern(10)])
     }
-    await terminate(db, await holder())
-    const locator = await putBody(first.bodies, [pattern(10)])
-    await terminate(db, await holder())
+    await terminate(db, (await holder(db)) as number)
     const second = await open(db)
     expect(await second.bodies.claim(exclusive, call)).toEqual(exclusive)
     await second.engine.close()

@@ -76,6 +76,19 @@ export async function putBody(bodies: BodyStore, chunks: readonly Uint8Array[], 
   }
 }
 
+/** Drops until nobody is in the way any more: what another was writing or dropping is to be asked for again. */
+export async function dropAll({ engine, bodies }: Opened, what: readonly (Locator | StageId)[]): Promise<void> {
+  let left = what
+  await eventually(async () => {
+    const results = await bodies.drop(left, call)
+    expect(results.map(result => result.what)).toEqual(left)
+    const failed = results.filter(({ error }) => error !== undefined)
+    expect(new Set(failed.map(({ error }) => engine.classify(error)))).toEqual(new Set(failed.map(() => 'conflict')))
+    left = failed.map(result => result.what)
+    return left.length === 0
+  })
+}
+
 export async function readRange(bodies: BodyStore, locator: Locator, start = 0, end = 2 ** 40): Promise<Buffer> {
   const chunks: Uint8Array[] = []
   for await (const chunk of bodies.read(locator, { start, end }, call)) chunks.push(chunk)
@@ -112,18 +125,44 @@ export async function waitingWriter(db: TestDatabase): Promise<number> {
   return (await backends(db, 'idle in transaction'))[0]?.pid as number
 }
 
+/** The session that holds an exclusive claim, if there is one and no other call is under way. */
+export async function holder(db: TestDatabase): Promise<number | undefined> {
+  // The server shows the locks of all its databases.
+  const [row] = await db.query<{ pid: number }>(
+    `SELECT pid FROM pg_locks WHERE locktype = 'advisory'
+       AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+  )
+  return row?.pid
+}
+
+/** A server that is slow because the machine is busy is given so long before the test says that it never came. */
+const PATIENCE_MS = 20_000
+
 /** Ends a session as an administrator would, and waits until it is gone. */
 export async function terminate(db: TestDatabase, pid: number): Promise<void> {
-  const [row] = await db.query<{ done: boolean }>('SELECT pg_terminate_backend($1::int, 5000) AS done', [pid])
+  const ask = 'SELECT pg_terminate_backend($1::int, $2::bigint) AS done'
+  const [row] = await db.query<{ done: boolean }>(ask, [pid, PATIENCE_MS])
   expect(row?.done).toBe(true)
 }
 
-export async function eventually(look: () => Promise<boolean>, ms = 5_000): Promise<void> {
+export async function eventually(look: () => Promise<boolean>, ms = PATIENCE_MS): Promise<void> {
   const end = performance.now() + ms
   while (!(await look())) {
     if (performance.now() > end) throw new Error(`it did not happen within ${ms} ms`)
     await new Promise(resolve => setTimeout(resolve, 20))
   }
+}
+
+/**
+ * Settles as the promise does, and fails unless that happens within this time as the event loop counts it: timers of one loop
+ * fire in their order, however late a busy machine lets them.
+ */
+export async function sooner<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it was not settled after ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 /** What the failure of a promise is called, or `undefined` if it does not fail. */

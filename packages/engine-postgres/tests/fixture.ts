@@ -6,10 +6,12 @@ import { type PostgresConfig, postgres } from '../src/index.js'
 
 const reason = noServer()
 /** Tests of a real server: skipped with the reason where none can be had. */
-export const describeServer = (name: string, tests: () => void) =>
-  describe.skipIf(reason !== undefined)(reason === undefined ? name : `${name} (${reason})`, tests)
+export function describeServer(name: string, tests: () => void, { timeoutMs = 30_000 } = {}): void {
+  const title = reason === undefined ? name : `${name} (${reason})`
+  describe.skipIf(reason !== undefined)(title, { timeout: timeoutMs }, tests)
+}
 
-export const context: OpenContext = { algorithm: 'blake3', lockTimeoutMs: 2_000, connectTimeoutMs: 5_000 }
+export const context: OpenContext = { algorithm: 'blake3', lockTimeoutMs: 2_000, connectTimeoutMs: 10_000 }
 export const call = (ms = 10_000): Call => ({ deadlineMs: performance.now() + ms })
 export const record = {
   poolId: 'pool-1' as never,
@@ -20,6 +22,17 @@ export const record = {
 } as const
 
 export type Opened = Engine & { readonly catalog: Catalog }
+
+/** A server that is slow because the machine is busy is given so long before the test says that it never came. */
+const PATIENCE_MS = 20_000
+
+/** Waits until it is so. */
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; !(await isSo()); ) {
+    if (performance.now() > end) throw new Error(`it never came to this: ${what}`)
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+}
 
 /** A schema that does not exist yet. */
 export async function place(): Promise<TestSchema> {

@@ -1,13 +1,14 @@
+import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { inspect } from 'node:util'
-import { EngineFault } from '@alkblobs/core/engine'
+import { EngineFault, type OpenContext } from '@alkblobs/core/engine'
 import { expect, onTestFinished, test } from 'vitest'
 import { postgres } from '../src/index.js'
-import { call, context, describeServer, inline, keyOf, open, openPool, place, record } from './fixture.js'
+import { call, context, describeServer, eventually, inline, keyOf, open, openPool, place, record } from './fixture.js'
 
-const faultOf = async (config: Parameters<typeof postgres>[0]) => {
+const faultOf = async (config: Parameters<typeof postgres>[0], timeouts: Partial<OpenContext> = {}) => {
   const error = await postgres(config)
-    .open({ ...context, connectTimeoutMs: 1_000 })
+    .open({ ...context, ...timeouts })
     .catch((error: unknown) => error)
   expect(error).toBeInstanceOf(EngineFault)
   return error as EngineFault
@@ -31,15 +32,15 @@ describeServer('opening', () => {
     const silent = createServer(() => undefined).listen(0, '127.0.0.1')
     const babbler = createServer(socket => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
     onTestFinished(() => void [silent, babbler].map(server => server.close()))
-    await new Promise(resolve => setTimeout(resolve, 20))
+    await Promise.all([silent, babbler].map(server => server.listening || once(server, 'listening')))
     const portOf = (server: typeof silent) => (server.address() as { port: number }).port
     const { host, port, user, password } = at
     const given = { host, port, user, password: password || 'hunter2', database: at.database }
     const faults = await Promise.all([
       faultOf({ ...given, port: 1 }),
       faultOf({ ...given, database: 'absent_database' }),
-      faultOf({ ...given, host: '127.0.0.1', port: portOf(silent) }),
-      faultOf({ ...given, host: '127.0.0.1', port: portOf(babbler) })
+      faultOf({ ...given, host: '127.0.0.1', port: portOf(silent) }, { connectTimeoutMs: 1_000 }),
+      faultOf({ ...given, host: '127.0.0.1', port: portOf(babbler) }, { connectTimeoutMs: 1_000 })
     ])
     expect(faults.slice(0, 3).map(({ code }) => code)).toEqual(['transient', 'denied', 'transient'])
     for (const fault of faults) expect(inspect(fault, { depth: 9, showHidden: true })).not.toContain(given.password)
@@ -64,10 +65,7 @@ describeServer('an engine', () => {
     const sessions = 'SELECT 1 FROM pg_stat_activity WHERE application_name = $1'
     expect((await at.query(sessions, [at.schema])).length).toBeGreaterThan(0)
     await engine.close()
-    for (let i = 0; i < 50 && (await at.query(sessions, [at.schema])).length > 0; i++) {
-      await new Promise(resolve => setTimeout(resolve, 20))
-    }
-    expect(await at.query(sessions, [at.schema])).toEqual([])
+    await eventually('no session', async () => (await at.query(sessions, [at.schema])).length === 0)
   })
 
   test('keeps an inline body as long as it says it can', async () => {

@@ -55,6 +55,16 @@ describe('trash', () => {
     expect((await catalog.trash(undefined, 1, call()))[0]).toMatchObject({ what: stageOf(2), attempts: 1 })
   })
 
+  test('is paged from the very first name, be it empty', async () => {
+    const { catalog, sql } = await openPool()
+    await catalog.stage([{ id: stageOf(1), ttlMs: HOUR }], call())
+    await catalog.unstage([stageOf(1)], call())
+    sql("INSERT INTO trash (what, not_before, durable) VALUES ('', 0, 1)")
+    const [first] = await catalog.trash(undefined, 1, call())
+    expect(first?.what).toBe('')
+    expect((await catalog.trash(first?.what, 9, call())).map(({ what }) => what)).toEqual([stageOf(1)])
+  })
+
   test('of a pool that trusts the system is on disk before it is answered', async () => {
     const { catalog, sql } = await openPool({ durability: 'os' })
     await catalog.stage([{ id: stageOf(1), ttlMs: HOUR }], call())

@@ -17,7 +17,7 @@ import {
 } from '@alkblobs/core/engine'
 import { type Param, Sessions } from '@alkblobs/postgres-session'
 import { freshSchema, noServer, type TestSchema } from '@alkblobs/testkit'
-import { describe, onTestFinished } from 'vitest'
+import { describe, expect, onTestFinished } from 'vitest'
 import { openCatalog } from '../src/index.js'
 
 export const HOUR = 3_600_000
@@ -42,6 +42,54 @@ export const call = (ms = 10_000, signal?: AbortSignal): Call => ({
   ...(signal && { signal })
 })
 
+/** A server that is slow because the machine is busy is given so long before the test says that it never came. */
+const PATIENCE_MS = 20_000
+
+/** Waits until it is so. */
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; !(await isSo()); await sleep(10)) {
+    if (performance.now() > end) throw new Error(`it never came to this: ${what}`)
+  }
+}
+
+/**
+ * Settles as the promise does, and fails unless that happens within this time as the event loop counts it: timers of one loop
+ * fire in their order, however late a busy machine lets them.
+ */
+export async function sooner<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it was not settled after ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}
+
+/** Ends a session as an administrator would, and waits until the server is rid of it. */
+export async function terminate({ query }: Pick<TestSchema, 'query'>, pid: number): Promise<void> {
+  const [row] = await query<{ gone: boolean }>('SELECT pg_terminate_backend($1::int, $2::bigint) AS gone', [
+    pid,
+    PATIENCE_MS
+  ])
+  expect(row?.gone).toBe(true)
+}
+
+/** The sessions of the pool, by the name that `openPool` gives them, in a state. */
+export async function sessionsOf({ schema, query }: TestSchema, condition: string): Promise<number[]> {
+  const ask = `SELECT pid FROM pg_stat_activity WHERE application_name = $1 AND ${condition}`
+  return (await query<{ pid: number }>(ask, [schema])).map(({ pid }) => pid)
+}
+
+/** The one session of the pool that is in such a state, once there is one. */
+export async function sessionWhere(at: TestSchema, condition: string): Promise<number> {
+  let pids: number[] = []
+  await eventually(condition, async () => {
+    pids = await sessionsOf(at, condition)
+    return pids.length > 0
+  })
+  expect(pids).toHaveLength(1)
+  return pids[0] as number
+}
+
 /** A schema that does not exist yet and goes with the test. */
 export async function place(): Promise<TestSchema> {
   const made = await freshSchema()
@@ -58,7 +106,10 @@ interface Settings {
 /** A catalog over a schema that may hold anything; its sessions end before the schema goes. */
 export async function openSchema(at: Pick<TestSchema, 'url' | 'schema'>, settings: Settings = {}) {
   const { lockTimeoutMs = 2_000, poolMax = 6, url = at.url } = settings
-  const sessions = new Sessions({ url, poolMax }, { connectTimeoutMs: 5_000, lockTimeoutMs })
+  const sessions = new Sessions(
+    { url, poolMax, applicationName: at.schema },
+    { connectTimeoutMs: 10_000, lockTimeoutMs }
+  )
   onTestFinished(() => sessions.close())
   const options = { schema: at.schema, algorithm: 'blake3', lockTimeoutMs, inlineLengthMax: 2 ** 24, poolMax } as const
   const { catalog, endLeases } = await openCatalog(sessions, options, call())
@@ -86,11 +137,17 @@ export async function openPool(settings: Settings & { at?: TestSchema; windowDel
 
 /** A session of somebody else's, to hold locks and transactions open with. */
 export async function stranger(at: TestSchema) {
-  const sessions = new Sessions({ url: at.url, poolMax: 2 }, { connectTimeoutMs: 5_000, lockTimeoutMs: 20_000 })
+  const sessions = new Sessions({ url: at.url, poolMax: 2 }, { connectTimeoutMs: 10_000, lockTimeoutMs: 20_000 })
   onTestFinished(() => sessions.close())
   const session = await sessions.hold(call())
   return {
     pid: session.pid,
+    /** Resolves once so many sessions wait for a lock that this one holds. */
+    blocks: (count = 1) =>
+      eventually(`${count} wait`, async () => {
+        const waiting = 'SELECT 1 FROM pg_stat_activity WHERE $1::int = ANY (pg_blocking_pids(pid))'
+        return (await at.query(waiting, [session.pid])).length >= count
+      }),
     begin: () => session.begin(call()),
     commit: () => session.commit(call()),
     rollback: () => session.rollback(call()),

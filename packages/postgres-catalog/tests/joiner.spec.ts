@@ -19,6 +19,24 @@ function joinerOf(run: Run, lanes = 1, lockTimeoutMs = 500) {
   return { batches, joiner: new Joiner<string, string>(work, lanes, lockTimeoutMs) }
 }
 
+/** A run that waits until it is let go on; `begun` resolves when one has come so far. */
+function held() {
+  let begin = () => {}
+  let letGo = () => {}
+  const begun = new Promise<void>(resolve => {
+    begin = resolve
+  })
+  const gate = new Promise<void>(resolve => {
+    letGo = resolve
+  })
+  const run: Run = async items => {
+    begin()
+    await gate
+    return items
+  }
+  return { run, begun, letGo }
+}
+
 const echo: Run = async items => items.map(item => item.toUpperCase())
 const contention = () => Object.assign(new Error('lock timeout'), { code: '55P03' })
 
@@ -31,13 +49,13 @@ describe('the joiner', () => {
   })
 
   test('collects what comes while all lanes are taken', async () => {
-    const { joiner, batches } = joinerOf(async items => {
-      await sleep(30)
-      return items
-    })
+    const { run, begun, letGo } = held()
+    const { joiner, batches } = joinerOf(run)
     const first = joiner.submit(['a'], call())
-    await sleep(5)
-    await Promise.all([first, joiner.submit(['b'], call()), joiner.submit(['c'], call())])
+    await begun
+    const others = [joiner.submit(['b'], call()), joiner.submit(['c'], call())]
+    letGo()
+    await Promise.all([first, ...others])
     expect(batches).toEqual([['a'], ['b', 'c']])
   })
 
@@ -54,13 +72,14 @@ describe('the joiner', () => {
   })
 
   test('keeps items of one name out of lanes that run beside each other', async () => {
-    const { joiner, batches } = joinerOf(async items => {
-      await sleep(20)
-      return items
-    }, 2)
+    const { run, begun, letGo } = held()
+    const { joiner, batches } = joinerOf(run, 2)
     const first = joiner.submit(['1 a'], call())
-    await sleep(5)
-    await Promise.all([first, joiner.submit(['2 a'], call()), joiner.submit(['b'], call())])
+    await begun
+    const others = [joiner.submit(['2 a'], call()), joiner.submit(['b'], call())]
+    while (batches.length < 2) await sleep(1)
+    letGo()
+    await Promise.all([first, ...others])
     expect(batches).toEqual([['1 a'], ['b'], ['2 a']])
   })
 
@@ -102,27 +121,33 @@ describe('the joiner', () => {
         throw contention()
       },
       1,
-      200
+      1_000
     )
-    const started = performance.now()
-    const stuck = joiner.submit(['b'], call()).catch(error => error.code)
+    let isStuck = true
+    const stuck = joiner
+      .submit(['b'], call())
+      .catch(error => error.code)
+      .finally(() => {
+        isStuck = false
+      })
     expect(await joiner.submit(['a'], call())).toEqual(['a'])
     expect(await joiner.submit(['c'], call())).toEqual(['c'])
-    expect(performance.now() - started).toBeLessThan(150)
+    expect(isStuck).toBe(true)
     expect(await stuck).toBe('conflict')
   })
 
   test('begins nothing for who does not wait any more', async () => {
-    const { joiner, batches } = joinerOf(async items => {
-      await sleep(30)
-      return items
-    })
+    const { run, begun, letGo } = held()
+    const { joiner, batches } = joinerOf(run)
     const controller = new AbortController()
     const first = joiner.submit(['a'], call())
-    await sleep(5)
-    const second = joiner.submit(['b'], call(1_000, controller.signal)).catch(error => error)
-    const third = joiner.submit(['c'], call(10)).catch(error => error.code)
+    await begun
+    const second = joiner.submit(['b'], call(10_000, controller.signal)).catch(error => error)
+    const soon = call(10)
+    const third = joiner.submit(['c'], soon).catch(error => error.code)
     controller.abort('enough')
+    while (performance.now() <= soon.deadlineMs) await sleep(1)
+    letGo()
     expect([await first, await second, await third]).toEqual([['a'], 'enough', 'transient'])
     expect(batches).toEqual([['a']])
   })

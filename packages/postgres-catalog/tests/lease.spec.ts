@@ -1,5 +1,21 @@
-import { expect, test } from 'vitest'
-import { call, describeServer, failure, inline, keyOf, leaseOf, openPool, openSchema, place, sleep } from './fixture.js'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer } from 'node:net'
+import type { TestSchema } from '@alkblobs/testkit'
+import { expect, onTestFinished, test } from 'vitest'
+import {
+  call,
+  describeServer,
+  failure,
+  inline,
+  keyOf,
+  leaseOf,
+  openPool,
+  openSchema,
+  place,
+  sessionWhere,
+  sooner,
+  terminate
+} from './fixture.js'
 
 const HOLDERS = `
   SELECT l.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
@@ -11,6 +27,23 @@ async function holdersOf({ at }: { at: { schema: string; query: Awaited<ReturnTy
   const { advisoryKey } = await import('../src/schema.js')
   return (await at.query<{ pid: number }>(HOLDERS, [advisoryKey('lease', at.schema)])).map(({ pid }) => pid)
 }
+
+/** A way to the server on which what the test does not let pass gets lost, and whose far end stays open until the test is over. */
+async function wayOf({ url, host, port }: TestSchema, passes: (chunk: Buffer) => boolean): Promise<string> {
+  const server = createServer({ noDelay: true }, client => {
+    const far = connect({ host, port, noDelay: true })
+    onTestFinished(() => void [client, far].map(socket => socket.destroy()))
+    for (const socket of [client, far]) socket.on('error', () => undefined)
+    client.on('data', chunk => passes(chunk) && far.write(chunk))
+    far.on('data', chunk => client.write(chunk))
+  }).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return url.replace(`:${port}/`, `:${(server.address() as AddressInfo).port}/`)
+}
+
+/** The message with which a session says goodbye. */
+const GOODBYE = Buffer.from('X\0\0\0\x04', 'latin1')
 
 describeServer('the lease', () => {
   test('is held once among all openers, and free after release', async () => {
@@ -46,6 +79,17 @@ describeServer('the lease', () => {
     expect(await two.catalog.lease(call())).toBeDefined()
   })
 
+  test('is free when its release resolves, though the server has not heard of the end of its session', async () => {
+    const { at } = await openPool()
+    const url = await wayOf(at, chunk => !chunk.includes(GOODBYE))
+    const { catalog, close } = await openSchema({ ...at, url })
+    const lease = await leaseOf(catalog)
+    expect(await holdersOf({ at })).toHaveLength(1)
+    await lease.release()
+    expect(await holdersOf({ at })).toEqual([])
+    await close()
+  })
+
   test('of one schema does not keep anybody from that of another', async () => {
     const [one, two] = [await openPool(), await openPool()]
     expect(await one.catalog.lease(call())).toBeDefined()
@@ -64,8 +108,9 @@ describeServer('the lease', () => {
     const one = await openPool()
     const two = await openPool({ at: one.at })
     await one.catalog.lease(call())
-    await two.catalog.publish([inline(1)], call(1_000))
-    expect(await one.catalog.read(keyOf(1), call(1_000))).toBeDefined()
+    // The lease is held throughout, so what waited for it would never come back.
+    await two.catalog.publish([inline(1)], call())
+    expect(await one.catalog.read(keyOf(1), call())).toBeDefined()
   })
 
   test('is lost when its session is killed: it says so, nothing is removed, and it is free at once', async () => {
@@ -74,8 +119,7 @@ describeServer('the lease', () => {
     await catalog.publish([inline(1), inline(2)], call())
     const lease = await leaseOf(catalog)
     await catalog.stageCandidates(lease, [keyOf(1)], call())
-    const [pid] = await holdersOf(one)
-    await sql(`SELECT pg_terminate_backend(${pid}, 5000)`)
+    await terminate(one.at, (await holdersOf(one))[0] as number)
     const candidate = { kind: 'candidate', key: keyOf(1), live: false } as const
     for (const doubtful of [
       () => catalog.remove([candidate], 0, lease, call()),
@@ -100,17 +144,28 @@ describeServer('the lease', () => {
     await catalog.publish([inline(1)], call())
     const lease = await leaseOf(catalog)
     await catalog.stageCandidates(lease, [keyOf(1)], call())
-    const [pid] = await holdersOf(one)
     // The trigger holds the removal in its last statement until the session is gone.
     await sql(`CREATE FUNCTION $.wait() RETURNS trigger LANGUAGE plpgsql AS
-      'BEGIN PERFORM pg_sleep(20); RETURN old; END'`)
+      'BEGIN PERFORM pg_sleep(600); RETURN old; END'`)
     await sql('CREATE TRIGGER wait BEFORE DELETE ON $.entries FOR EACH ROW EXECUTE FUNCTION $.wait()')
     const removal = failure(catalog.remove([{ kind: 'candidate', key: keyOf(1), live: false }], 0, lease, call()))
-    await sleep(200)
-    await sql(`SELECT pg_terminate_backend(${pid}, 5000)`)
+    await terminate(one.at, await sessionWhere(one.at, "wait_event = 'PgSleep'"))
     expect(await removal).toBe('transient')
     expect(lease.lost.aborted).toBe(true)
     expect(await catalog.find([keyOf(1)], call())).not.toContain(undefined)
+  })
+
+  test('that nobody answers about costs a call its deadline, and the store its goodbyes', async () => {
+    const { at } = await openPool()
+    let isSilent = false
+    const url = await wayOf(at, chunk => {
+      isSilent ||= chunk.includes('pg_try_advisory_lock')
+      return !isSilent
+    })
+    const { catalog, close } = await openSchema({ ...at, url })
+    // A second for the goodbye of the session that was to have it.
+    expect(await sooner(4_000, failure(catalog.lease(call(2_000))))).toBe('transient')
+    await sooner(4_000, close())
   })
 
   test('of another opener is not accepted', async () => {

@@ -14,7 +14,6 @@ import {
   openPool,
   pinned,
   pinOf,
-  sleep,
   staged,
   stageOf,
   stranger
@@ -35,14 +34,17 @@ async function swept(count: number) {
   return { ...pool, lease }
 }
 
+/** What gets in each other's way gets on in the end, however slow the machine is; nobody is to hear of it. */
+const PATIENT = { poolMax: 8, lockTimeoutMs: 20_000 } as const
+
 describeServer('many writers', () => {
   test('of one content at once: all succeed, one makes the entry', async () => {
-    const pools = [await openPool({ poolMax: 8 })]
-    pools.push(await openPool({ at: pools[0]?.at as never, poolMax: 8 }))
+    const pools = [await openPool(PATIENT)]
+    pools.push(await openPool({ at: pools[0]?.at as never, ...PATIENT }))
     const body = randomBytes(5_000)
     const puts = Array.from({ length: 64 }, (_, i) => {
       const item = inline(1, body, pinned(HOUR, pinOf(i + 1, `owner-${i % 2}` as never)))
-      return pools[i % 2]?.catalog.publish([item], call())
+      return pools[i % 2]?.catalog.publish([item], call(25_000))
     })
     const outcomes = (await Promise.all(puts)).map(answer => answer?.[0]?.outcome)
     expect(outcomes.filter(outcome => outcome === 'created')).toHaveLength(1)
@@ -55,8 +57,8 @@ describeServer('many writers', () => {
   })
 
   test('of the same fifty keys in different orders: nobody sees a deadlock or a duplicate', async () => {
-    const one = await openPool({ poolMax: 8 })
-    const pools = [one, await openPool({ at: one.at, poolMax: 8 }), await openPool({ at: one.at, poolMax: 8 })]
+    const one = await openPool(PATIENT)
+    const pools = [one, await openPool({ at: one.at, ...PATIENT }), await openPool({ at: one.at, ...PATIENT })]
     const keys = upTo(50)
     const shuffled = () => [...keys].sort(() => Math.random() - 0.5)
     const work = Array.from({ length: 48 }, (_, i) => {
@@ -64,11 +66,11 @@ describeServer('many writers', () => {
       const pin = pinned(HOUR, pinOf(i + 1, `owner-${i % 5}` as never))
       if (i % 4 === 3) {
         const items = shuffled().map(n => ({ key: keyOf(n), pin: pin.pin.row, ttlMs: HOUR }))
-        return catalog.pin(items, call())
+        return catalog.pin(items, call(25_000))
       }
       return catalog.publish(
         shuffled().map(n => inline(n, Buffer.alloc(300, n), pin)),
-        call()
+        call(25_000)
       )
     })
     const outcomes = (await Promise.all(work)).flat()
@@ -77,8 +79,8 @@ describeServer('many writers', () => {
   })
 
   test('and renewals, releases and removals beside them add up, and nobody is told of a lock', async () => {
-    const one = await openPool({ poolMax: 8 })
-    const two = await openPool({ at: one.at, poolMax: 8 })
+    const one = await openPool(PATIENT)
+    const two = await openPool({ at: one.at, ...PATIENT })
     let [created, deleted] = [0, 0]
     const writer = async ({ catalog }: typeof one, owner: string) => {
       for (let i = 1; i <= 60; i++) {
@@ -194,19 +196,18 @@ describeServer('a transaction of somebody else that is open', () => {
   })
 
   test('that makes the same entry is waited for by that put alone; the others do not wait', async () => {
-    const { at, catalog } = await openPool({ lockTimeoutMs: 10_000 })
+    const { at, catalog } = await openPool({ lockTimeoutMs: 20_000 })
     const other = await stranger(at)
     await other.begin()
     await other.say("INSERT INTO $.entries (key, length, body) VALUES ($1::bytea, 1, 'x')", [digest(2)])
     let isDone = false
-    const waiting = catalog.publish([inline(2)], call()).then(([one]) => {
+    const waiting = catalog.publish([inline(2)], call(20_000)).then(([one]) => {
       isDone = true
       return one?.outcome
     })
-    const started = performance.now()
+    // Nobody lets go of the entry before these are there, so one that waited for it would not come back.
     const quick = await Promise.all([1, 3, 4].map(n => catalog.publish([inline(n)], call())))
     expect(quick.flat().map(({ outcome }) => outcome)).toEqual(['created', 'created', 'created'])
-    expect(performance.now() - started).toBeLessThan(2_000)
     expect(isDone).toBe(false)
     await other.commit()
     expect(await waiting).toBe('existed')
@@ -218,7 +219,7 @@ describeServer('a transaction of somebody else that is open', () => {
     await other.begin()
     await other.say("INSERT INTO $.entries (key, length, body) VALUES ($1::bytea, 1, 'x')", [digest(1)])
     const waiting = catalog.publish([inline(1)], call())
-    await sleep(150)
+    await other.blocks()
     await other.rollback()
     expect((await waiting)[0]?.outcome).toBe('created')
   })
@@ -235,7 +236,7 @@ describeServer('a transaction of somebody else that is open', () => {
       catalog.publish([byKey(2, pinned())], call()),
       catalog.pin([pin], call())
     ] as const
-    await sleep(150)
+    await other.blocks()
     await other.commit()
     const [made, byKeyAlone, pinOnly] = await Promise.all(waiting)
     expect([made[0]?.outcome, byKeyAlone[0]?.outcome, pinOnly[0]]).toEqual(['created', 'absent', undefined])
@@ -262,7 +263,8 @@ describeServer('a transaction of somebody else that is open', () => {
     await other.say('SELECT 1 FROM $.gc_pins WHERE key = $1::bytea FOR UPDATE', [digest(1)])
     const pins = [1, 2].map(n => ({ key: keyOf(n), pin: pinOf() }))
     const request = { pins, pinTtlMs: 5 * HOUR, stages: [], stageTtlMs: 1, revive: false }
-    expect(await catalog.renew(request, call(1_000))).toEqual({ pins: [], stages: [] })
+    // The lock is held throughout: what waited for it would not come back.
+    expect(await catalog.renew(request, call())).toEqual({ pins: [], stages: [] })
     const { pins: held } = await catalog.explain(keyOf(2), call())
     expect(held[0]?.expiresInMs).toBeGreaterThan(4 * HOUR)
   })
@@ -276,7 +278,7 @@ describeServer('what a put tells the window', () => {
     await other.begin()
     await other.say('SELECT 1 FROM $.entries FOR UPDATE')
     const put = catalog.publish([inline(1)], call())
-    await sleep(150)
+    await other.blocks()
     await other.say("INSERT INTO $.gc_window VALUES ($1::bytea, '', now(), 0)", [digest(1)])
     await other.commit()
     expect((await put)[0]?.outcome).toBe('existed')

@@ -54,6 +54,16 @@ describeServer('trash', () => {
     await sql('UPDATE $.trash SET not_before = now()')
     expect((await catalog.trash(undefined, 1, call()))[0]).toMatchObject({ what: stageOf(2), attempts: 1 })
   })
+
+  test('is paged from the very first name, be it empty', async () => {
+    const { catalog, sql } = await openPool()
+    await catalog.stage([{ id: stageOf(1), ttlMs: HOUR }], call())
+    await catalog.unstage([stageOf(1)], call())
+    await sql("INSERT INTO $.trash (what, not_before) VALUES ('', 'epoch')")
+    const [first] = await catalog.trash(undefined, 1, call())
+    expect(first?.what).toBe('')
+    expect((await catalog.trash(first?.what, 9, call())).map(({ what }) => what)).toEqual([stageOf(1)])
+  })
 })
 
 describeServer('bodies that a scan found', () => {

@@ -15,7 +15,8 @@ import {
   place,
   record,
   stageOf,
-  stranger
+  stranger,
+  terminate
 } from './fixture.js'
 
 const isThere = async ({ schema, query }: Awaited<ReturnType<typeof place>>) =>
@@ -91,7 +92,9 @@ describeServer('a schema that does not exist', () => {
 
   test('is made once by ten that do it together', async () => {
     const at = await place()
-    const opened = await Promise.all(Array.from({ length: 10 }, () => openSchema(at, { poolMax: 2 })))
+    const opened = await Promise.all(
+      Array.from({ length: 10 }, () => openSchema(at, { poolMax: 2, lockTimeoutMs: 20_000 }))
+    )
     const won = await Promise.all(opened.map(({ catalog }) => catalog.meta.compareAndSet(undefined, record, call())))
     expect(won.filter(one => one)).toHaveLength(1)
     expect(await at.query(`SELECT part, version FROM ${at.schema}.alkblobs`)).toEqual([{ part: 'catalog', version: 1 }])
@@ -104,9 +107,10 @@ describeServer('a schema that does not exist', () => {
     await other.begin()
     await other.say('SELECT pg_advisory_xact_lock($1::bigint)', [advisoryKey('schema', at.schema)])
     await other.say(`CREATE SCHEMA ${at.schema}`)
-    const { catalog } = await openSchema(at)
-    const made = catalog.meta.compareAndSet(undefined, record, call())
-    await at.query(`SELECT pg_terminate_backend(${other.pid}, 5000)`)
+    const { catalog } = await openSchema(at, { lockTimeoutMs: 20_000 })
+    const made = catalog.meta.compareAndSet(undefined, record, call(20_000))
+    await other.blocks()
+    await terminate(at, other.pid)
     expect(await made).toBe(true)
   })
 })

@@ -15,6 +15,11 @@ function settings({ applicationName }: CheckedConfig, { lockTimeoutMs }: Timeout
     DateStyle: 'ISO, MDY',
     bytea_output: 'hex',
     standard_conforming_strings: 'on',
+    // Lists travel as the text of arrays, in which NULL may stand.
+    array_nulls: 'on',
+    transform_null_equals: 'off',
+    // The names of types are compared.
+    quote_all_identifiers: 'off',
     // 0 would mean for ever.
     lock_timeout: `${Math.max(1, Math.ceil(lockTimeoutMs))}`,
     statement_timeout: `${STATEMENT_TIMEOUT_MS}`,

@@ -1,29 +1,33 @@
 import { expect, test } from 'vitest'
 import {
+  ASLEEP,
   addressOf,
   bench,
   call,
   codeOf,
   describeWithServer,
+  eventually,
   expectWorking,
   sessions,
-  sleep,
+  sooner,
   terminate,
   until
 } from './fixture.js'
+
+/** Time enough for what comes before the commit, on a busy machine too; the commit itself is never answered. */
+const UNANSWERED_MS = 1_500
 
 describeWithServer('a commit', () => {
   test('whose answer the network swallows is unknown at the deadline, and happened', async () => {
     const { over, wire, stored } = await bench()
     await expectWorking(over)
-    const started = performance.now()
-    const asked = over.transaction(call(500), async session => {
+    const asked = over.transaction(call(UNANSWERED_MS), async session => {
       await session.run('INSERT INTO public.t VALUES (1)')
       wire.mute()
     })
-    expect(await codeOf(asked)).toBe('outcome-unknown')
-    expect(performance.now() - started).toBeLessThan(1_000)
-    expect(wire.dropped).toBeGreaterThan(0)
+    expect(await sooner(UNANSWERED_MS + 500, codeOf(asked))).toBe('outcome-unknown')
+    await eventually('committed', async () => (await stored()).length > 0)
+    await eventually('answered', () => wire.dropped > 0)
     expect(await stored()).toEqual([1])
     wire.heal()
     await expectWorking(over)
@@ -36,7 +40,7 @@ describeWithServer('a commit', () => {
       wire.mute()
     })
     const outcome = codeOf(asked)
-    while ((await stored()).length === 0) await sleep(10)
+    await eventually('committed', async () => (await stored()).length > 0)
     wire.reset()
     wire.heal()
     expect(await outcome).toBe('outcome-unknown')
@@ -45,7 +49,7 @@ describeWithServer('a commit', () => {
 
   test('that never reached the server is unknown too, and did not happen', async () => {
     const { over, wire, stored } = await bench()
-    const asked = over.transaction(call(500), async session => {
+    const asked = over.transaction(call(UNANSWERED_MS), async session => {
       await session.run('INSERT INTO public.t VALUES (1)')
       wire.blackHole()
     })
@@ -94,6 +98,7 @@ describeWithServer('a commit', () => {
     expect(held.lost.aborted).toBe(true)
     await held.rollback(call())
     await held.release()
+    await eventually('the server did what it was told', async () => (await stored()).length === 2)
     expect(await stored()).toEqual([1, 3])
   })
 })
@@ -146,11 +151,13 @@ describeWithServer('a transaction', () => {
     expect(await codeOf(timedOut)).toBe('conflict')
 
     const patient = sessions(addressOf(db), { lockTimeoutMs: 8_000 })
+    let holders = 0
     const crossed = await Promise.allSettled(
       [[1, 2] as const, [2, 1] as const].map(([first, second]) =>
         patient.transaction(call(), async session => {
           await session.run(lock(first))
-          await sleep(200)
+          holders += 1
+          await eventually('each has one', () => holders === 2)
           await session.run(lock(second))
         })
       )
@@ -160,7 +167,7 @@ describeWithServer('a transaction', () => {
 
     const cancelled = over.use(call(), async session => {
       const asleep = session.rows('SELECT pg_sleep(30)')
-      await until(db, `query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()`)
+      await until(db, ASLEEP)
       await db.query('SELECT pg_cancel_backend($1)', [session.pid])
       await asleep
     })
@@ -173,16 +180,14 @@ describeWithServer('a transaction', () => {
     const controller = new AbortController()
     const asked = over.transaction({ ...call(), signal: controller.signal }, async session => {
       await session.run('LOCK TABLE public.t')
-      await session.rows('SELECT pg_sleep(30)')
+      await session.rows('SELECT pg_sleep(600)')
     })
     const settled = asked.catch(error => error)
-    await until(db, `query LIKE '%pg_sleep%' AND pid <> pg_backend_pid()`)
+    await until(db, ASLEEP)
     controller.abort(new Error('enough'))
     expect(await settled).toMatchObject({ message: 'enough' })
-    // The server looks once a second whether its client is still there.
-    const started = performance.now()
+    // The server looks once a second whether its client is still there; without that it would sleep for longer than the test may.
     await db.query('LOCK TABLE public.t; SELECT 1')
-    expect(performance.now() - started).toBeLessThan(3_000)
   })
 
   test('cut at random a hundred times is committed or not, as was said, and nothing hangs', async () => {
@@ -190,7 +195,7 @@ describeWithServer('a transaction', () => {
     const outcomes = new Map<number, string>()
     const cut = setInterval(() => (Math.random() < 0.5 ? wire.reset() : wire.hangUp()), 25)
     const one = async (n: number) => {
-      const asked = over.transaction(call(3_000), async session => {
+      const asked = over.transaction(call(20_000), async session => {
         await session.run('INSERT INTO public.t VALUES ($1)', [n])
         await session.rows('SELECT pg_sleep(0.005)')
       })

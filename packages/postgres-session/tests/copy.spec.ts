@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { byteaLiteral, copiedRows, copyRows, int4, int8 } from '../src/index.js'
 import { bench, call, codeOf, describeWithServer, expectWorking, terminate } from './fixture.js'
@@ -100,20 +101,21 @@ describeWithServer('binary rows', () => {
     await db.query('CREATE TABLE public.b (k int4, n int8, v bytea)')
     const sizes = [0, 1, 1_000, 65_535, 65_536, 300_000]
     const rows = sizes.map((size, k) => [int4(k), int8(2n ** 40n + BigInt(k)), k === 2 ? null : Buffer.alloc(size, k)])
+    const expected = rows.map(seen)
     await over.use(call(), async session => {
       await session.copyIn('COPY public.b FROM STDIN (FORMAT binary)', copyRows(rows))
       const sql = 'SELECT k, n, v FROM public.b ORDER BY k'
       const asText = await session.rows<[number, bigint, Buffer | null]>(sql)
-      expect(asText.map(([k, n, v]) => [int4(k), int8(n), v])).toEqual(rows)
+      expect(asText.map(([k, n, v]) => seen([int4(k), int8(n), v]))).toEqual(expected)
       const whole: Buffer[] = []
       const asBinary: unknown[] = []
       const chunks = session.copyOut(`COPY (${sql}) TO STDOUT (FORMAT binary)`)
-      for await (const row of copiedRows(kept(chunks, whole))) asBinary.push(row)
-      expect(asBinary).toEqual(rows)
+      for await (const row of copiedRows(kept(chunks, whole))) asBinary.push(seen(row))
+      expect(asBinary).toEqual(expected)
       // Cut anew, in pieces that end anywhere.
       const again: unknown[] = []
-      for await (const row of copiedRows(cut(Buffer.concat(whole), 7_001))) again.push(row)
-      expect(again).toEqual(rows)
+      for await (const row of copiedRows(cut(Buffer.concat(whole), 7_001))) again.push(seen(row))
+      expect(again).toEqual(expected)
       const one = `COPY (SELECT ${byteaLiteral(Buffer.from([0, 39, 92]))}) TO STDOUT (FORMAT binary)`
       for await (const row of copiedRows(session.copyOut(one))) expect(row).toEqual([Buffer.from([0, 39, 92])])
     })
@@ -129,6 +131,11 @@ describeWithServer('binary rows', () => {
     expect(await drain(copiedRows(cut(all, 1)))).toBe(1)
   })
 })
+
+/** A row's fields by length and digest: comparing bytes one by one would take longer than the calls under test may. */
+function seen(row: readonly (Buffer | null)[]): unknown[] {
+  return row.map(field => field && [field.length, createHash('sha256').update(field).digest('hex')])
+}
 
 async function* kept(chunks: AsyncIterable<Buffer>, into: Buffer[]): AsyncGenerator<Buffer> {
   for await (const chunk of chunks) {

@@ -14,6 +14,9 @@ export function describeWithServer(title: string, tests: () => void): void {
 export const call = (ms = 10_000) => ({ deadlineMs: performance.now() + ms })
 export const sleep = (ms: number) => new Promise<void>(resolve => setTimeout(resolve, ms))
 
+/** A server that is slow because the machine is busy is given so long before the test says that it never came. */
+const PATIENCE_MS = 20_000
+
 let made: Promise<TestDatabase> | undefined
 
 afterAll(async () => {
@@ -24,7 +27,7 @@ afterAll(async () => {
 export async function database(): Promise<TestDatabase> {
   made ??= freshDatabase()
   const db = await made
-  await db.query(`SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+  await db.query(`SELECT pg_terminate_backend(pid, ${PATIENCE_MS}) FROM pg_stat_activity
     WHERE datname = current_database() AND application_name <> 'alkblobs-testkit'`)
   await db.query('DROP TABLE IF EXISTS public.t, public.u, public.b')
   return db
@@ -66,18 +69,36 @@ export function addressOf({ host, port, user, password, database: name }: TestDa
 
 /** Ends a backend and waits until it is gone. */
 export async function terminate(db: TestDatabase, pid: number): Promise<void> {
-  const [row] = await db.query<{ gone: boolean }>('SELECT pg_terminate_backend($1, 5000) AS gone', [pid])
+  const [row] = await db.query<{ gone: boolean }>('SELECT pg_terminate_backend($1, $2) AS gone', [pid, PATIENCE_MS])
   expect(row?.gone).toBe(true)
 }
 
-/** Waits until the server shows what the condition asks of `pg_stat_activity`. */
-export async function until(db: TestDatabase, condition: string): Promise<void> {
-  for (let attempt = 0; attempt < 500; attempt++) {
-    const found = await db.query(`SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND ${condition}`)
-    if (found.length > 0) return
-    await sleep(10)
+/** Waits until it is so. */
+export async function eventually(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + PATIENCE_MS; !(await isSo()); await sleep(10)) {
+    if (performance.now() > end) throw new Error(`it never came to this: ${what}`)
   }
-  throw new Error(`the server never showed: ${condition}`)
+}
+
+/** Waits until the server lists so many sessions that the condition is true of. */
+export function until(db: TestDatabase, condition: string, count = 1): Promise<void> {
+  const ask = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND ${condition}`
+  return eventually(condition, async () => (await db.query(ask)).length === count)
+}
+
+/** Sessions that are asleep in a statement of the test's. */
+export const ASLEEP = `wait_event = 'PgSleep'`
+
+/**
+ * Settles as the promise does, and fails unless that happens within this time as the event loop counts it: timers of one loop
+ * fire in their order, however late a busy machine lets them.
+ */
+export async function sooner<T>(ms: number, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it was not settled after ${ms} ms`)), ms)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
 }
 
 /** What a rejection is called; fails for a promise that resolves. */

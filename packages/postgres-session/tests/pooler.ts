@@ -31,7 +31,11 @@ export async function pooler(target: Place, mode: 'session' | 'transaction'): Pr
   const clients = new Set<Client>()
   return listen(socket => {
     const client: Client = { socket, server: undefined, queue: [] }
-    const backend: Backend = { socket: connect(target), client, isReady: false }
+    const backend: Backend = {
+      socket: connect({ host: target.host, port: target.port, noDelay: true }),
+      client,
+      isReady: false
+    }
     client.server = backend
     clients.add(client)
     frames(backend.socket, (type, frame) => {

@@ -2,7 +2,17 @@ import { inspect } from 'node:util'
 import { freshRole } from '@alkblobs/testkit'
 import { describe, expect, test } from 'vitest'
 import { classifyPostgres, Sessions } from '../src/index.js'
-import { addressOf, call, codeOf, database, describeWithServer, expectWorking, sessions } from './fixture.js'
+import {
+  ASLEEP,
+  addressOf,
+  call,
+  codeOf,
+  database,
+  describeWithServer,
+  expectWorking,
+  sessions,
+  until
+} from './fixture.js'
 import { pooler } from './pooler.js'
 import { CERTIFICATE, tlsProxy } from './tls-proxy.js'
 
@@ -72,14 +82,11 @@ describeWithServer('an error', () => {
       }),
       wrong.use(call(), session => session.rows('SELECT 1'))
     ]
-    setTimeout(
-      () =>
-        void db.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(30)%' AND pid <> pg_backend_pid() AND datname = current_database()`
-        ),
-      300
-    )
-    const errors = (await Promise.allSettled(tried)).map(each => (each.status === 'rejected' ? each.reason : undefined))
+    const settled = Promise.allSettled(tried)
+    await until(db, ASLEEP)
+    await db.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND ${ASLEEP}`)
+    const errors = (await settled).map(each => (each.status === 'rejected' ? each.reason : undefined))
     expect(errors.map(classifyPostgres)).toEqual(['unknown', 'transient', 'unknown', 'unknown', 'denied'])
     for (const error of errors) {
       expect(inspect(error, { showHidden: true, depth: 10 })).not.toContain(secret)

@@ -17,7 +17,8 @@ interface Line {
 /** Listens on a port of the loopback address until the test is over. */
 export async function listen(accept: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>()
-  const server: Server = createServer(socket => {
+  // Each small message on its way at once, as between a client and its server.
+  const server: Server = createServer({ noDelay: true }, socket => {
     sockets.add(socket)
     socket.on('error', () => undefined)
     socket.once('close', () => sockets.delete(socket))
@@ -90,7 +91,7 @@ export class Wire {
 
   #accept(client: Socket, target: Place): void {
     this.connects += 1
-    const server = connect(target)
+    const server = connect({ host: target.host, port: target.port, noDelay: true })
     const line = { client, server }
     this.lines.add(line)
     server.on('error', () => client.destroy())

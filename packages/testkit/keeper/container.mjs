@@ -1,18 +1,33 @@
-// A PostgreSQL server in a container, on a port that stays the same when it is started again.
+// A PostgreSQL server in a container, on a port of the loopback address that stays the same when it is started again.
+//
+// The keeper removes the container when it ends. It carries the keeper's name as a label: what a killed keeper left behind is
+// removed by the next one, so no container of the reaping kind has to be had as well.
 import { randomBytes } from 'node:crypto'
-import { GenericContainer, getContainerRuntimeClient, Wait } from 'testcontainers'
+import { isIP } from 'node:net'
+import { hostname } from 'node:os'
+import { getContainerRuntimeClient, ImageName } from 'testcontainers'
 import { freePort } from './port.mjs'
+import { isAlive, within } from './watch.mjs'
 
 const USER = 'postgres'
 const DATABASE = 'blobs'
+const LABEL = 'alkblobs.testkit.keeper'
+const MIB = 1024 * 1024
+/** A call of the daemon that takes longer is never answered. */
+const CALL_MS = 30_000
+/** The image has about 150 MiB, of which a slow line gets one a second. */
+const PULL_MS = 180_000
+const START_MS = 60_000
+/** A fast shutdown waits for nobody but the disk. */
+const STOP_SECONDS = 10
 
 export class Server {
   #image
   #settings
+  #container
+  #host = ''
   #port = 0
   #password = randomBytes(16).toString('hex')
-  #started
-  #isRunning = false
 
   constructor({ image, settings }) {
     this.#image = image
@@ -20,69 +35,124 @@ export class Server {
   }
 
   get address() {
-    const version = /:(\d+(\.\d+)?)/.exec(this.#image)?.[1]
-    return {
-      kind: 'docker',
-      host: '127.0.0.1',
-      port: this.#port,
-      user: USER,
-      password: this.#password,
-      database: DATABASE,
-      version
-    }
+    const [host, port] = [this.#host, this.#port]
+    return { kind: 'docker', host, port, user: USER, password: this.#password, database: DATABASE }
   }
 
+  /** Makes the container, and gets its image if it is not there. */
   async prepare() {
+    const client = await within(CALL_MS, 'the Docker daemon', getContainerRuntimeClient())
+    await within(CALL_MS, 'the list of containers', removeOrphans(client))
+    const image = ImageName.fromString(this.#image)
+    await within(PULL_MS, `the image ${this.#image}`, client.image.pull(image))
+    // A pull that failed half-way is told as a line in the middle of its progress.
+    if (!(await within(CALL_MS, 'the image', client.image.exists(image)))) {
+      throw new Error(`the image ${this.#image} is not there and cannot be had`)
+    }
+    this.#host = hostOf(client)
     this.#port = await freePort()
-    const command = Object.entries(this.#settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
-    this.#started = await new GenericContainer(this.#image)
-      .withEnvironment({
-        POSTGRES_USER: USER,
-        POSTGRES_PASSWORD: this.#password,
-        POSTGRES_DB: DATABASE,
-        POSTGRES_INITDB_ARGS: '--locale=C --encoding=UTF8'
-      })
-      .withCommand(['postgres', ...command])
-      .withExposedPorts({ container: 5432, host: this.#port })
-      // The first time it says so, it is still making the database.
-      .withWaitStrategy(Wait.forLogMessage(/database system is ready to accept connections/, 2))
-      .start()
-    this.#isRunning = true
+    this.#container = await within(CALL_MS, 'a new container', client.container.create(this.#options()))
   }
 
   async start() {
-    if (!this.#isRunning) {
-      await (await this.#container()).start()
+    if (!(await this.#isRunning())) {
+      await within(CALL_MS, 'the start of the container', this.#container.start())
       await this.#answers()
-      this.#isRunning = true
     }
     return this.address
   }
 
   async stop() {
-    if (this.#isRunning) await (await this.#container()).stop({ t: 10 })
-    this.#isRunning = false
+    // Its stop signal is that of a fast shutdown.
+    if (await this.#isRunning()) {
+      await within(CALL_MS, 'the stop of the container', this.#container.stop({ t: STOP_SECONDS }))
+    }
   }
 
   async kill(signal = 'SIGKILL') {
-    if (this.#isRunning) await (await this.#container()).kill({ signal })
-    this.#isRunning = false
+    if (!(await this.#isRunning())) return
+    const ended = this.#container.wait({ condition: 'not-running' })
+    await within(CALL_MS, 'the end of the container', Promise.all([this.#container.kill({ signal }), ended]))
   }
 
   async remove() {
-    await this.#started?.stop({ remove: true, removeVolumes: true, timeout: 0 })
+    const removed = this.#container?.remove({ force: true, v: true })
+    await within(CALL_MS, 'the removal of the container', removed)
   }
 
-  async #container() {
-    return (await getContainerRuntimeClient()).container.getById(this.#started.getId())
-  }
-
-  async #answers() {
-    for (let attempt = 0; attempt < 300; attempt++) {
-      const { exitCode } = await this.#started.exec(['pg_isready', '-h', '127.0.0.1', '-U', USER, '-d', DATABASE])
-      if (exitCode === 0) return
-      await new Promise(resolve => setTimeout(resolve, 200))
+  #options() {
+    const binding = { HostPort: `${this.#port}`, HostIp: isRemote() ? '' : this.#host }
+    const command = Object.entries(this.#settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
+    return {
+      Image: this.#image,
+      Labels: { [LABEL]: `${hostname()}/${process.pid}` },
+      Env: [
+        `POSTGRES_USER=${USER}`,
+        `POSTGRES_PASSWORD=${this.#password}`,
+        `POSTGRES_DB=${DATABASE}`,
+        'POSTGRES_INITDB_ARGS=--locale=C --encoding=UTF8'
+      ],
+      Cmd: ['postgres', ...command],
+      StopSignal: 'SIGINT',
+      ExposedPorts: { '5432/tcp': {} },
+      HostConfig: {
+        PortBindings: { '5432/tcp': [binding] },
+        SecurityOpt: ['no-new-privileges:true'],
+        ShmSize: 256 * MIB
+      }
     }
-    throw new Error('PostgreSQL in the container did not start again')
+  }
+
+  async #isRunning() {
+    const { State } = await within(CALL_MS, 'the state of the container', this.#container.inspect())
+    return State.Running
+  }
+
+  /** The server that makes the database listens on no port, so this one answers when all is made. */
+  async #answers() {
+    const client = await getContainerRuntimeClient()
+    const ask = ['pg_isready', '-q', '-h', '127.0.0.1', '-U', USER, '-d', DATABASE]
+    for (const until = performance.now() + START_MS; performance.now() < until; ) {
+      if (!(await this.#isRunning())) throw new Error(`PostgreSQL ended: ${await this.#lastWords()}`)
+      const { exitCode } = await within(CALL_MS, 'pg_isready', client.container.exec(this.#container, ask))
+      if (exitCode === 0) return
+      await new Promise(resolve => setTimeout(resolve, 100))
+    }
+    throw new Error(`PostgreSQL did not start in ${START_MS} ms`)
+  }
+
+  async #lastWords() {
+    const log = await within(CALL_MS, 'the log', this.#container.logs({ stdout: true, stderr: true, tail: 3 }))
+    // Each line stands behind eight bytes that tell its stream and its length.
+    return log
+      .toString('latin1')
+      .replace(/[^\x20-\x7e\n]/g, '')
+      .trim()
+      .replaceAll('\n', ' | ')
+  }
+}
+
+/** Ports are reached at the loopback address; from inside a container that uses its host's daemon, at the bridge between both. */
+function hostOf(client) {
+  const { host } = client.info.containerRuntime
+  return isRemote() || isIP(host) !== 0 ? host : '127.0.0.1'
+}
+
+/** Of a daemon on another machine nobody knows which of its addresses is meant. */
+function isRemote() {
+  return /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
+}
+
+/** Containers of keepers of this machine that are dead. */
+async function removeOrphans(client) {
+  const { dockerode } = client.container
+  for (const { Id, Labels } of await dockerode.listContainers({ all: true, filters: { label: [LABEL] } })) {
+    const [host, pid] = Labels[LABEL].split('/')
+    if (host !== hostname() || isAlive(Number(pid))) continue
+    // Somebody else may be at it.
+    await dockerode
+      .getContainer(Id)
+      .remove({ force: true, v: true })
+      .catch(() => undefined)
   }
 }

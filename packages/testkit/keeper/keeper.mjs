@@ -6,13 +6,16 @@
 //
 //   argv: one JSON object: { socket, kind: 'embedded' | 'docker', … what the kind needs }
 //   keeper -> user, one JSON object a line: { ready: server } or { failed: reason }, then { id, server } or { id, failed }
-//   user -> keeper: { id, do: 'start' | 'stop' | 'kill', signal? }
+//   user -> keeper: { do: 'hold' } first, then { id, do: 'start' | 'stop' | 'kill', signal? }
 import { unlinkSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
+import { within } from './watch.mjs'
 
 /** Nobody came for the server within this time: whoever asked for it is dead. */
 const FIRST_USER_MS = 10_000
+/** A server that does not go by then, because what runs it hangs, is left to the next keeper. */
+const REMOVE_MS = 60_000
 
 const specification = JSON.parse(process.argv[2] ?? '{}')
 const users = new Set()
@@ -68,20 +71,19 @@ function isAnswered() {
   })
 }
 
-async function accept(user) {
+function accept(user) {
   // Came in the moment the last one went: whoever it is comes again, and finds a server of its own.
   if (isEnding) return user.destroy()
-  users.add(user)
-  clearTimeout(firstUser)
   const say = line => user.writable && user.write(`${JSON.stringify(line)}\n`)
   // A user that goes away in the middle of a sentence has gone all the same.
   user.on('error', () => undefined)
+  // Who has not said that it holds the server only looked whether anybody answers.
   user.once('close', () => {
-    users.delete(user)
-    if (users.size === 0) end()
+    if (users.delete(user) && users.size === 0) end()
   })
   createInterface({ input: user }).on('line', async line => {
     const { id, do: what, signal } = JSON.parse(line)
+    if (what === 'hold') return await hold(user, say)
     try {
       await ready
       if (what === 'kill') await server.kill(signal)
@@ -91,6 +93,11 @@ async function accept(user) {
       say({ id, failed: reasonOf(error) })
     }
   })
+}
+
+async function hold(user, say) {
+  users.add(user)
+  clearTimeout(firstUser)
   await ready.then(
     address => say({ ready: address }),
     error => say({ failed: reasonOf(error) })
@@ -111,6 +118,6 @@ async function end() {
     // Somebody has removed it already, which is what is wanted.
   }
   await ready.catch(() => undefined)
-  await server?.remove().catch(() => undefined)
+  await within(REMOVE_MS, 'the end of the server', server?.remove()).catch(() => undefined)
   process.exit(0)
 }

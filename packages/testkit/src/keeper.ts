@@ -12,7 +12,6 @@ export interface Address {
   readonly user: string
   readonly password: string
   readonly database: string
-  readonly version?: string
 }
 
 /** How long a keeper may take to listen; the server behind it takes the time it needs. */
@@ -49,6 +48,7 @@ export class Keeper {
     socket.once('close', () => this.#end())
     // A server that is held keeps no process alive; an order that is awaited does.
     socket.unref()
+    socket.write(`${JSON.stringify({ do: 'hold' })}\n`)
   }
 
   /** The server, once it takes sessions. @throws Error with the reason why it does not. */

@@ -5,9 +5,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Kind, kindsToTry, startOf } from './choice.js'
 import { type Address, type Keeper, KeeperGone, keep } from './keeper.js'
+import { clientOf } from './sql.js'
 
 export interface TestServer extends Address {
   readonly url: string
+  /** Of the server that answers there, such as `17.9`. */
+  readonly version: string
   /** Fast shutdown: sessions are cut, what is committed stays. The address stays the same. */
   stop(): Promise<void>
   /** Starts a stopped or killed server; resolves when it takes sessions. */
@@ -29,6 +32,8 @@ export interface ServerOptions {
 
 /** A keeper that is about to end may be met, a second one by great misfortune. */
 const ATTEMPTS = 5
+/** A server that is up answers at once; a machine that is busy takes its time. */
+const ANSWER_MS = 10_000
 
 /** A server that others may use at the same time says no to being stopped. */
 type Holding = 'own' | 'shared'
@@ -40,13 +45,14 @@ type Holding = 'own' | 'shared'
  */
 export async function startServer({ settings = {}, bin }: ServerOptions = {}): Promise<TestServer> {
   const kinds = bin === undefined ? kindsToTry().filter(kind => kind !== 'env') : (['embedded'] as const)
-  return firstOf(kinds.length === 0 ? ['docker', 'embedded'] : kinds, kind => {
+  const { server } = await firstOf(kinds.length === 0 ? ['docker', 'embedded'] : kinds, kind => {
     return keptServer(kind, socketPath(randomBytes(8).toString('hex')), 'own', settings, bin)
   })
+  return server
 }
 
 /** The server of this run: the one of the environment, or one that everybody who asks at the same time shares. */
-export async function holdShared(): Promise<TestServer> {
+export async function holdShared(): Promise<Found> {
   const workspace = fileURLToPath(new URL('../../../', import.meta.url))
   const choice = ['ALKBLOBS_PG', 'ALKBLOBS_PG_BIN', 'ALKBLOBS_PG_IMAGE'].map(name => process.env[name] ?? '')
   const identity = JSON.stringify([workspace, process.getuid?.() ?? 0, ...choice])
@@ -56,15 +62,21 @@ export async function holdShared(): Promise<TestServer> {
   )
 }
 
+/** A server, and why it is none of the kinds that come before its own. */
+interface Found {
+  readonly server: TestServer
+  readonly refusals: readonly string[]
+}
+
 /** The first kind that can be had, or all the reasons. */
 async function firstOf(
   kinds: readonly Kind[],
   open: (kind: Kind) => Promise<TestServer | { readonly refused: string }>
-): Promise<TestServer> {
+): Promise<Found> {
   const refusals: string[] = []
   for (const kind of kinds) {
     const server = await open(kind).catch((error: Error) => ({ refused: error.message }))
-    if (!('refused' in server)) return server
+    if (!('refused' in server)) return { server, refusals }
     refusals.push(`${kind}: ${server.refused}`)
   }
   throw new Error(`no PostgreSQL for the tests (${refusals.join('; ')})`)
@@ -83,7 +95,7 @@ async function keptServer(
   for (let attempt = 1; ; attempt++) {
     const keeper = await keep(socket, start, settings)
     try {
-      return kept(await keeper.ready(), keeper, holding)
+      return await kept(await keeper.ready(), keeper, holding)
     } catch (error) {
       await keeper.release()
       if (!(error instanceof KeeperGone) || attempt === ATTEMPTS) throw error
@@ -91,13 +103,15 @@ async function keptServer(
   }
 }
 
-function kept(address: Address, keeper: Keeper, holding: Holding): TestServer {
+async function kept(address: Address, keeper: Keeper, holding: Holding): Promise<TestServer> {
+  const version = await versionOf(address)
   const order = async (what: 'start' | 'stop' | 'kill', signal?: string) => {
     if (holding === 'shared') throw new Error('the server is shared by the whole run; start one of your own')
     await keeper.order(what, signal)
   }
   return {
     ...address,
+    version,
     url: urlOf(address),
     stop: () => order('stop'),
     start: () => order('start'),
@@ -115,11 +129,30 @@ async function fromEnvironment(): Promise<TestServer | { readonly refused: strin
   if (host === undefined || host === '') return { refused: 'ALKBLOBS_PG_HOST is not set' }
   const { ALKBLOBS_PG_USER: user = 'postgres', ALKBLOBS_PG_PASSWORD: password = '' } = process.env
   const { ALKBLOBS_PG_DB: database = user } = process.env
-  return addressed({ kind: 'env', host, port: Number(port), user, password, database })
+  const address = { kind: 'env', host, port: Number(port), user, password, database } as const
+  return addressed({ ...address, version: await versionOf(address) })
+}
+
+/** Asks the server itself: an image's tag or a folder's name is what somebody called it. @throws if none answers in time. */
+async function versionOf(address: Address): Promise<string> {
+  const client = clientOf(address)
+  let timer: NodeJS.Timeout | undefined
+  // The driver connects again for ever to a port that accepts and closes.
+  const late = new Promise<never>((_, reject) => {
+    const error = new Error(`no PostgreSQL answers at ${address.host}:${address.port}`)
+    timer = setTimeout(() => reject(error), ANSWER_MS)
+  })
+  try {
+    const [row] = await Promise.race([client.query<{ readonly server_version: string }>('SHOW server_version'), late])
+    return row?.server_version.split(' ')[0] ?? 'of no version'
+  } finally {
+    clearTimeout(timer)
+    await client.close()
+  }
 }
 
 /** A server that is used, not held: nothing can be done to it, and letting go of it does nothing. */
-export function addressed(address: Address): TestServer {
+export function addressed(address: Address & { readonly version: string }): TestServer {
   const refuse = () => Promise.reject(new Error('the server is shared by the whole run; start one of your own'))
   return {
     ...address,

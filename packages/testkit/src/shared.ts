@@ -4,7 +4,7 @@ import { addressed, holdShared, type TestServer } from './server.js'
 
 /** How the set-up of a test run tells its workers: an address, or why there is none. */
 const VARIABLE = 'ALKBLOBS_TEST_SERVER'
-type Told = { readonly address: Address } | { readonly unavailable: string }
+type Told = { readonly address: Address & { readonly version: string } } | { readonly unavailable: string }
 
 let held: Promise<TestServer> | undefined
 
@@ -16,7 +16,7 @@ let held: Promise<TestServer> | undefined
 export function sharedServer(): Promise<TestServer> {
   const told = whatWasTold()
   if (told === undefined) {
-    held ??= holdShared()
+    held ??= holdShared().then(({ server }) => server)
     return held
   }
   return 'address' in told ? Promise.resolve(addressed(told.address)) : Promise.reject(new Error(told.unavailable))
@@ -37,12 +37,11 @@ export function isRequired(): boolean {
 /** Holds the server for the time of a run and tells every worker. @throws Error if there is none although it is required. */
 export async function holdForRun(): Promise<{ readonly line: string; release(): Promise<void> }> {
   try {
-    const server = await holdShared()
+    const { server, refusals } = await holdShared()
     const { kind, host, port, user, password, database, version } = server
-    const address = { kind, host, port, user, password, database, ...(version === undefined ? {} : { version }) }
-    tell({ address })
-    const name = `PostgreSQL${version === undefined ? '' : ` ${version}`}`
-    return { line: `${name} (${kind}) at ${host}:${port}`, release: () => server.release() }
+    tell({ address: { kind, host, port, user, password, database, version } })
+    const instead = refusals.length === 0 ? '' : ` (${refusals.join('; ')})`
+    return { line: `PostgreSQL ${version} (${kind}) at ${host}:${port}${instead}`, release: () => server.release() }
   } catch (error) {
     if (isRequired()) throw error
     const unavailable = error instanceof Error ? error.message : String(error)

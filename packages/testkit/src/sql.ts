@@ -22,6 +22,7 @@ export function clientOf(address: Omit<Address, 'kind'>): Client {
     password,
     database,
     max: 2,
+    connect_timeout: 10,
     idle_timeout: 2,
     onnotice: () => undefined,
     connection

@@ -1,7 +1,10 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { connect } from 'node:net'
+import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer, type RequestListener } from 'node:http'
+import { type AddressInfo, connect, createServer as createListener } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { noServer, sharedServer } from '../src/index.js'
@@ -10,6 +13,7 @@ const child = fileURLToPath(new URL('./children/holder.mjs', import.meta.url))
 const built = fileURLToPath(new URL('../dist/index.js', import.meta.url))
 
 interface Said {
+  readonly line?: string
   readonly reason?: string
   readonly failed?: string
   readonly kind?: string
@@ -43,9 +47,36 @@ async function expectGone(port: number): Promise<void> {
   expect(await isListening(port)).toBe(false)
 }
 
+/** Something that listens where a Docker daemon would; gives what `DOCKER_HOST` is then. */
+async function daemon(answer: RequestListener): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'alkblobs-daemon-'))
+  const server = createServer(answer)
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+    rmSync(folder, { recursive: true })
+  })
+  const socket = join(folder, 'docker.sock')
+  server.listen(socket)
+  await once(server, 'listening')
+  return `unix://${socket}`
+}
+
+/** A daemon that has no image and reaches no registry. */
+const withoutImages: RequestListener = ({ url = '' }, response) => {
+  const [status, body] = url.includes('/images/create')
+    ? [500, { message: 'no registry can be reached' }]
+    : url.includes('/images/')
+      ? [404, { message: 'No such image' }]
+      : [200, url.includes('/containers/') ? [] : {}]
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
 beforeAll(() => {
   if (!existsSync(built)) throw new Error('build the package first: its children import what is published')
 })
+
+const canMakeSockets = process.platform !== 'win32'
 
 describe('the choice of a server', () => {
   test('says why there is none, and fails only where one is required', async () => {
@@ -56,6 +87,26 @@ describe('the choice of a server', () => {
     const nothing = { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_BIN: '/nowhere' }
     expect((await hold(nothing)).reason).toContain('ALKBLOBS_PG_BIN')
     expect((await hold({ ALKBLOBS_PG: 'mine', ALKBLOBS_REQUIRE: 'postgres' })).failed).toContain('ALKBLOBS_PG is mine')
+  })
+
+  test.runIf(canMakeSockets).each([
+    ['that never answers', () => undefined, 'docker: no Docker daemon answers'],
+    ['that cannot have the image', withoutImages, 'no registry can be reached']
+  ] as const)('passes over a Docker daemon %s, and says so', async (_, answer, reason) => {
+    const DOCKER_HOST = await daemon(answer)
+    const { line, kind } = await hold({ DOCKER_HOST, ALKBLOBS_PG_IMAGE: `nowhere:${process.pid}` })
+    expect({ line, kind }).toEqual({ line: expect.stringContaining(reason), kind: 'embedded' })
+    const { failed } = await hold({ DOCKER_HOST, ALKBLOBS_PG: 'docker', ALKBLOBS_REQUIRE: 'postgres' })
+    expect(failed).toContain(reason)
+  })
+
+  test('passes over an address where somebody hangs up at once', async () => {
+    const listener = createListener(socket => socket.destroy()).listen(0, '127.0.0.1')
+    onTestFinished(() => void listener.close())
+    await once(listener, 'listening')
+    const { port } = listener.address() as AddressInfo
+    const { reason } = await hold({ ALKBLOBS_PG: 'env', ALKBLOBS_PG_HOST: '127.0.0.1', ALKBLOBS_PG_PORT: `${port}` })
+    expect(reason).toContain(`no PostgreSQL answers at 127.0.0.1:${port}`)
   })
 
   test.skipIf(noServer() !== undefined)('takes the one of the environment before all others', async () => {

@@ -9,7 +9,7 @@
  */
 import { setTimeout } from 'node:timers/promises'
 import { type Call, type DropResult, EngineFault, type Locator, type StageId } from '@alkblobs/core/engine'
-import type { Session } from '@alkblobs/postgres-session'
+import { ServerError, type Session } from '@alkblobs/postgres-session'
 import { classify } from '../classify.js'
 import { checkCall, checkClaimed, confirmIn, type Medium, missingIsAway } from '../medium.js'
 import { stageLock, stageOf } from '../names.js'
@@ -71,12 +71,18 @@ export async function dropStages(
     try {
       fail(await remove(medium, batch, call), beingWritten())
     } catch (error) {
-      // What the medium as a whole cannot do now fails for each of them; the rest is told apart one by one.
-      if (batch.length === 1 || classify(error) === 'transient') fail(batch, error)
+      // What the medium as a whole cannot do now fails for each of them; what the server refused is told apart one by one.
+      if (batch.length === 1 || isOfTheMedium(error)) fail(batch, error)
       else for (const body of batch) fail([body], await failureOf(medium, body, call))
     }
   }
   return failures
+}
+
+/** No answer, no time, no claim; an error that the server answered, a bad block say, may be one item's alone. */
+function isOfTheMedium(error: unknown): boolean {
+  const isAnswer = error instanceof ServerError && error.severity === 'ERROR'
+  return classify(error) === 'transient' && !isAnswer
 }
 
 async function failureOf(medium: Medium, body: Body, call: Call): Promise<unknown> {
@@ -93,6 +99,8 @@ async function remove(medium: Medium, batch: readonly Body[], call: Call): Promi
   if (batch.some(({ length }) => length > BATCH_BYTES)) await shorten(medium, batch[0] as Body, call)
   let left = batch
   for (const waitMs of [0, ...RETRY_MS]) {
+    // What was seen is an answer; one that comes too late is none.
+    if (waitMs > 0 && performance.now() + waitMs >= call.deadlineMs) break
     if (waitMs > 0) await setTimeout(waitMs)
     checkCall(call)
     const removed = await medium.sessions

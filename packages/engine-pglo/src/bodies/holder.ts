@@ -7,9 +7,12 @@
  * fence says that nobody had it in between; otherwise it makes and removes nothing more.
  */
 import { type Call, EngineFault } from '@alkblobs/core/engine'
-import type { HeldSession, Sessions } from '@alkblobs/postgres-session'
+import type { HeldSession, Session, Sessions } from '@alkblobs/postgres-session'
 import { claimLock } from '../names.js'
 import type { Tables } from '../schema.js'
+
+/** Longest the server is given to free the lock by name, in milliseconds. */
+const UNLOCK_MS = 1_000
 
 export class Holder {
   readonly #sessions: Sessions
@@ -32,7 +35,8 @@ export class Holder {
     const session = await lock(sessions, schema, call)
     if (session === undefined) return undefined
     try {
-      const [row] = await session.rows<[string]>(`UPDATE ${tables.claim} SET fence = fence + 1 RETURNING fence::text`)
+      const raise = `UPDATE ${tables.claim} SET fence = fence + 1 RETURNING fence::text`
+      const [row] = await session.during(call, step => step.rows<[string]>(raise))
       return new Holder(sessions, schema, tables, session, (row as [string])[0])
     } catch (error) {
       session.destroy()
@@ -56,8 +60,10 @@ export class Holder {
 
   async release(): Promise<void> {
     if (this.#session.lost.aborted) return
-    // The lock ends with the session; released first, so that it is free when this resolves.
-    await this.#session.rows('SELECT pg_advisory_unlock($1::bigint)', [claimLock(this.#schema)])
+    // The lock ends with the session; released first, so that it is free when this resolves, unless the server is silent.
+    const call = { deadlineMs: performance.now() + UNLOCK_MS }
+    const unlock = (step: Session) => step.rows('SELECT pg_advisory_unlock($1::bigint)', [claimLock(this.#schema)])
+    await this.#session.during(call, unlock).catch(endsWithSession)
     await this.#session.release()
   }
 
@@ -66,7 +72,8 @@ export class Holder {
     // It may be our own lost session that has it: the server has not noticed yet, and the next call tries again.
     if (session === undefined) throw new EngineFault('conflict', 'the lock of this in-memory pool is not free')
     try {
-      const [row] = await session.rows<[string]>(`SELECT fence::text FROM ${this.#tables.claim}`)
+      const look = `SELECT fence::text FROM ${this.#tables.claim}`
+      const [row] = await session.during(call, step => step.rows<[string]>(look))
       if (row?.[0] !== this.#fence) throw taken()
       this.#session = session
     } catch (error) {
@@ -79,7 +86,8 @@ export class Holder {
 async function lock(sessions: Sessions, schema: string, call: Call): Promise<HeldSession | undefined> {
   const session = await sessions.hold(call)
   try {
-    const [row] = await session.rows<[boolean]>('SELECT pg_try_advisory_lock($1::bigint)', [claimLock(schema)])
+    const take = 'SELECT pg_try_advisory_lock($1::bigint)'
+    const [row] = await session.during(call, step => step.rows<[boolean]>(take, [claimLock(schema)]))
     if (row?.[0] === true) return session
     await session.release()
     return undefined
@@ -88,6 +96,9 @@ async function lock(sessions: Sessions, schema: string, call: Call): Promise<Hel
     throw error
   }
 }
+
+/** A lock that was not freed by name is freed by the end of its session. */
+function endsWithSession(): void {}
 
 function taken(): EngineFault {
   return new EngineFault(

@@ -39,9 +39,11 @@ export async function* readBody(
       ...call,
       deadlineMs: performance.now() + patienceMs
     })
+    // A chunk is its consumer's once it is yielded, and one that a stream has passed on has no length any more.
+    const isLast = bytes.length < length
     if (bytes.length > 0) yield bytes
     // The medium holds no more; what that means is for the reader of the whole to judge.
-    if (bytes.length < length) return
+    if (isLast) return
     at += length
   }
 }

@@ -17,13 +17,14 @@ import {
 } from '@alkblobs/core/engine'
 import { ServerError } from '@alkblobs/postgres-session'
 import { classify } from '../classify.js'
-import { ask, type Medium } from '../medium.js'
+import { ask, checkCall, type Medium } from '../medium.js'
 import { locatorOf, parseStageId, stageLock } from '../names.js'
 import { dropStages } from './drop.js'
 import { HeldTransaction } from './held-transaction.js'
 
 export async function createBody(medium: Medium, id: StageId, lengthHint: number | undefined, call: Call) {
   const stage = parseStageId(id)
+  const patienceMs = call.deadlineMs - performance.now()
   const { claim, entries } = medium.tables
   const [row] = await ask<[boolean]>(
     medium,
@@ -33,13 +34,16 @@ export async function createBody(medium: Medium, id: StageId, lengthHint: number
   )
   // A stage is used once: what it sealed may have an entry (BODY-CREATE-1). The row's key holds against those who come at once.
   if (row?.[0] !== false) throw usedBefore()
-  return new ObjectWriter(medium, stage, lengthHint, call.deadlineMs - performance.now())
+  return new ObjectWriter(medium, stage, lengthHint, patienceMs)
 }
 
 class ObjectWriter implements BodyWriter {
   readonly #medium: Medium
   readonly #stage: StageId
-  /** The methods of a writer come without a deadline: each has as long as the call that made it. */
+  /**
+   * The methods of a writer come without a deadline: each has as long as the call that made it had, and begins nothing after that.
+   * A window is given the same from when it is sent, since the producer is asked for the next one meanwhile.
+   */
   readonly #patienceMs: number
   readonly #bufferLength: number
   #window: Buffer | undefined
@@ -60,9 +64,47 @@ class ObjectWriter implements BodyWriter {
   }
 
   async write(chunk: Uint8Array): Promise<void> {
+    try {
+      await this.#add(chunk, this.#call())
+    } catch (error) {
+      // Nobody knows how much of the chunk was taken.
+      this.#fail(error)
+      throw error
+    }
+  }
+
+  async seal(key: BlobKey): Promise<Locator> {
+    const call = this.#call()
+    try {
+      this.#check()
+      if (this.#sent === 0) await this.#sealAtOnce(key, call)
+      else await this.#sealTransaction(key, call)
+      this.#fail(new EngineFault('unknown', 'the body is sealed'))
+      return locatorOf(this.#stage)
+    } catch (error) {
+      this.#fail(error)
+      // What the server refused is not there; a discard that removed what lies under the stage would remove another's.
+      this.#mayBeThere &&= ['transient', 'outcome-unknown'].includes(classify(error))
+      throw error
+    } finally {
+      await this.#letGo(call)
+    }
+  }
+
+  async discard(): Promise<void> {
+    const call = this.#call()
+    this.#fail(new EngineFault('unknown', 'the body was discarded'))
+    await this.#letGo(call)
+    if (!this.#mayBeThere) return
+    const failures = await dropStages(this.#medium, [this.#stage], call)
+    if (failures.size > 0) throw failures.get(this.#stage)
+    this.#mayBeThere = false
+  }
+
+  async #add(chunk: Uint8Array, call: Call): Promise<void> {
     for (let at = 0; at < chunk.byteLength; ) {
       this.#check()
-      if (this.#filled === WINDOW_LENGTH) await this.#flush()
+      if (this.#filled === WINDOW_LENGTH) await this.#flush(call)
       const window = this.#room(chunk.byteLength - at)
       const taken = Math.min(chunk.byteLength - at, window.length - this.#filled)
       window.set(chunk.subarray(at, at + taken), this.#filled)
@@ -72,37 +114,11 @@ class ObjectWriter implements BodyWriter {
     this.#check()
   }
 
-  async seal(key: BlobKey): Promise<Locator> {
-    try {
-      this.#check()
-      if (this.#sent === 0) await this.#sealAtOnce(key)
-      else await this.#sealTransaction(key)
-      this.#fail(new EngineFault('unknown', 'the body is sealed'))
-      return locatorOf(this.#stage)
-    } catch (error) {
-      this.#fail(error)
-      // What the server refused is not there; a discard that removed what lies under the stage would remove another's.
-      this.#mayBeThere &&= ['transient', 'outcome-unknown'].includes(classify(error))
-      throw error
-    } finally {
-      await this.#letGo()
-    }
-  }
-
-  async discard(): Promise<void> {
-    this.#fail(new EngineFault('unknown', 'the body was discarded'))
-    await this.#letGo()
-    if (!this.#mayBeThere) return
-    const failures = await dropStages(this.#medium, [this.#stage], this.#call())
-    if (failures.size > 0) throw failures.get(this.#stage)
-    this.#mayBeThere = false
-  }
-
-  async #sealAtOnce(key: BlobKey): Promise<void> {
+  async #sealAtOnce(key: BlobKey, call: Call): Promise<void> {
     const medium = this.#medium
     const text = this.#take()
     this.#mayBeThere = true
-    const [row] = await ask<[boolean]>(medium, this.#call(), sealStatement(medium), [
+    const [row] = await ask<[boolean]>(medium, call, sealStatement(medium), [
       this.#stage,
       text,
       digestOf(key).toString('hex'),
@@ -112,51 +128,52 @@ class ObjectWriter implements BodyWriter {
       medium.holder?.fence ?? null
     ]).catch(duplicateIsUsed)
     if (row?.[0] === true) return
-    await medium.holder?.ensure(this.#call())
+    await medium.holder?.ensure(call)
     throw new EngineFault('conflict', 'the stage is being written or dropped by somebody else')
   }
 
-  async #sealTransaction(key: BlobKey): Promise<void> {
-    if (this.#filled > 0) await this.#flush()
+  async #sealTransaction(key: BlobKey, call: Call): Promise<void> {
+    if (this.#filled > 0) await this.#flush(call)
     await this.#sending
     this.#check()
     this.#mayBeThere = true
-    await this.#transaction?.commit(key, this.#sent, this.#call()).catch(duplicateIsUsed)
+    await this.#transaction?.commit(key, this.#sent, call).catch(duplicateIsUsed)
   }
 
   /** Sends the window on its way, as soon as the one before has arrived. */
-  async #flush(): Promise<void> {
+  async #flush(call: Call): Promise<void> {
     const text = this.#take()
     await this.#sending
     this.#check()
-    const transaction = this.#transaction ?? (await this.#begin())
+    checkCall(call)
+    const transaction = this.#transaction ?? (await this.#begin(call))
     const at = this.#sent
     this.#sent += this.#filled
     this.#filled = 0
     this.#sending = transaction.append(text, at, this.#call()).catch(error => this.#fail(error))
   }
 
-  async #begin(): Promise<HeldTransaction> {
+  async #begin(call: Call): Promise<HeldTransaction> {
     try {
       const onIdle = (error: EngineFault) => {
         this.#fail(error)
-        void this.#letGo()
+        void this.#letGo(this.#call())
       }
-      this.#transaction = await HeldTransaction.begin(this.#medium, this.#stage, this.#call(), onIdle)
+      this.#transaction = await HeldTransaction.begin(this.#medium, this.#stage, call, onIdle)
       return this.#transaction
     } catch (error) {
       this.#fail(error)
-      await this.#letGo()
+      await this.#letGo(call)
       throw error
     }
   }
 
   /** Ends the transaction, if it has not been committed; idempotent. */
-  async #letGo(): Promise<void> {
+  async #letGo(call: Call): Promise<void> {
     await this.#sending
     const transaction = this.#transaction
     this.#transaction = undefined
-    await transaction?.abandon(this.#call())
+    await transaction?.abandon(call)
     this.#window = undefined
   }
 

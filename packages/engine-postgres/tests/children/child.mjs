@@ -7,7 +7,7 @@ const call = () => ({ deadlineMs: performance.now() + 20_000 })
 const engine = await postgres({ url, schema, poolMax: 6 }).open({
   algorithm: 'blake3',
   lockTimeoutMs: 15_000,
-  connectTimeoutMs: 1_000
+  connectTimeoutMs: 10_000
 })
 const { catalog } = engine
 const record = { poolId: `pool-${name}`, protocol: 1, algorithm: 'blake3', windowDelayMs: 0, bodiesClaimed: false }
@@ -27,6 +27,7 @@ const jobs = {
   /** Puts, pins, releases and deletes the same hundred keys as everybody else; counts what it did. */
   async hammer() {
     let [created, deleted, longestMs] = [0, 0, 0]
+    const begun = performance.now()
     const writer = async () => {
       for (let i = 0; i < 100; i++) {
         const n = Math.floor(Math.random() * 100)
@@ -43,7 +44,7 @@ const jobs = {
       }
     }
     await Promise.all([writer(), writer(), writer(), writer()])
-    say({ created, deleted, longestMs })
+    say({ created, deleted, longestMs, tookMs: performance.now() - begun })
   },
   async lease() {
     const lease = await catalog.lease(call())

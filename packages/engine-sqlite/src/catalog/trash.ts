@@ -21,9 +21,12 @@ import { checkStamp } from './meta.js'
 
 const DISCARD = `
   INSERT INTO trash (what, key, length, not_before, durable) VALUES (?, ?, ?, ?, ?) ON CONFLICT (what) DO NOTHING`
-const PAGE = `
+/** Two statements, for a name may be of any length: not even the empty one is before all others. */
+const page = (after: string) => `
   SELECT what, lower(hex(key)), length, attempts, durable FROM trash
-  WHERE what > ? AND not_before <= ? ORDER BY what LIMIT ?`
+  WHERE ${after}not_before <= ? ORDER BY what LIMIT ?`
+const FIRST_PAGE = page('')
+const NEXT_PAGE = page('what > ? AND ')
 const MAKE_DURABLE = 'UPDATE trash SET durable = 1 WHERE durable = 0'
 const DROPPED = 'DELETE FROM trash WHERE what = ?'
 const PUT_OFF = 'UPDATE trash SET attempts = attempts + 1, not_before = ? WHERE what = ?'
@@ -54,7 +57,8 @@ export function endBytes(transaction: Transaction, { entry, body }: Row, digest:
 export function trashOf(pool: Pool): Pick<Catalog, 'trash' | 'known' | 'discard' | 'dropped'> {
   return {
     async trash(after, limit, call) {
-      const rows = await pool.read(call, [], at => at.rows<TrashRow>(PAGE, after ?? '', Date.now(), limit))
+      const [page, ...from] = after === undefined ? [FIRST_PAGE] : [NEXT_PAGE, after]
+      const rows = await pool.read(call, [], at => at.rows<TrashRow>(page, ...from, Date.now(), limit))
       const isSynced = rows.every(([, , , , durable]) => durable === 1)
       if (!isSynced) await pool.write(call, { absent: noPool, synced: true, run: ({ at }) => at.run(MAKE_DURABLE) })
       return rows.map(row => trashedOf(pool, row))

@@ -7,7 +7,7 @@
  * one; the guard here only saves it the way to the server.
  */
 import { type Call, type Catalog, EngineFault, type Lease } from '@alkblobs/core/engine'
-import type { HeldSession, Session } from '@alkblobs/postgres-session'
+import type { HeldSession, Param, Session } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { advisoryKey } from '../schema.js'
@@ -15,6 +15,9 @@ import { refuseIfOver, untilFree } from '../waiting.js'
 import { LiveKeys } from './live.js'
 
 const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::bigint)'
+const UNLOCK = 'SELECT pg_catalog.pg_advisory_unlock($1::bigint)'
+/** Longest the server is given to free the lock by name. */
+const UNLOCK_MS = 1_000
 const MAY_HAVE_TEMPORARY_TABLES = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
 export class HeldLease implements Lease {
   readonly #session: HeldSession
@@ -68,7 +71,11 @@ export class HeldLease implements Lease {
     if (this.#isReleased) return
     this.#isReleased = true
     this.#onRelease()
-    // Ending the session ends the lock.
+    // Ending the session ends the lock; but behind a proxy it may end here before it ends at the server, and whoever asks next
+    // would find it held.
+    const call = { deadlineMs: performance.now() + UNLOCK_MS }
+    const unlock = (session: Session) => session.rows(UNLOCK, [advisoryKey('lease', this.#pool.schema)])
+    await this.#session.during(call, unlock).catch(endsWithSession)
     await this.#session.release()
   }
 
@@ -148,12 +155,13 @@ export class Leases implements Pick<Catalog, 'lease'> {
   async #take(call: Call): Promise<Lease | undefined> {
     const session = await this.#pool.leaseSessions.hold(call)
     try {
-      const taken = await session.rows<[boolean]>(TAKE, [advisoryKey('lease', this.#pool.schema)])
-      if (taken[0]?.[0] !== true) {
+      const ask = (text: string, params: readonly Param[]) =>
+        session.during(call, async step => (await step.rows<[boolean]>(text, params))[0]?.[0] === true)
+      if (!(await ask(TAKE, [advisoryKey('lease', this.#pool.schema)]))) {
         await session.release()
         return undefined
       }
-      const mayMake = (await session.rows<[boolean]>(MAY_HAVE_TEMPORARY_TABLES))[0]?.[0] === true
+      const mayMake = await ask(MAY_HAVE_TEMPORARY_TABLES, [])
       const held: HeldLease = new HeldLease(session, this.#pool, () => this.#held.delete(held), mayMake)
       this.#held.add(held)
       return held
@@ -167,3 +175,6 @@ export class Leases implements Pick<Catalog, 'lease'> {
 function leaseLost(): EngineFault {
   return new EngineFault('conflict', 'lease lost')
 }
+
+/** A lock that was not freed by name is freed by the end of its session. */
+function endsWithSession(): void {}

@@ -17,9 +17,12 @@ import type { Connection } from '../connection.js'
 import { noPool, type Pool } from '../pool.js'
 import { checkStamp } from './meta.js'
 
-const PAGE = `
+/** Two statements, for a name may be of any length: not even the empty one is before all others. */
+const page = (after: string) => `
   SELECT what, encode(key, 'hex'), length, attempts FROM $.trash
-  WHERE what > $1::text COLLATE "C" AND not_before <= clock_timestamp() ORDER BY what LIMIT $2::bigint`
+  WHERE ${after} AND not_before <= clock_timestamp() ORDER BY what LIMIT $1::bigint`
+const FIRST_PAGE = page('true')
+const NEXT_PAGE = page('what > $2::text COLLATE "C"')
 const DROPPED = `
   WITH held AS MATERIALIZED (
     SELECT what FROM $.trash WHERE what = ANY ($1::text[]) ORDER BY what FOR UPDATE
@@ -64,7 +67,10 @@ export function trashOf(pool: Pool): Pick<Catalog, 'trash' | 'known' | 'discard'
       pool.ask<Trashed[]>(
         call,
         () => [],
-        async at => (await at.rows<TrashRow>(PAGE, after ?? '', limit)).map(row => trashedOf(pool, row))
+        async at => {
+          const [page, ...from] = after === undefined ? [FIRST_PAGE] : [NEXT_PAGE, after]
+          return (await at.rows<TrashRow>(page, limit, ...from)).map(row => trashedOf(pool, row))
+        }
       ),
     known: (found, call) =>
       pool.ask(

@@ -2,10 +2,10 @@
 import { holdForRun, noServer, sharedServer } from '@alkblobs/testkit'
 
 try {
-  const { release } = await holdForRun()
+  const { line, release } = await holdForRun()
   const reason = noServer()
   const server = reason === undefined ? await sharedServer() : undefined
-  process.send({ reason, kind: server?.kind, port: server?.port, url: server?.url })
+  process.send({ line, reason, kind: server?.kind, port: server?.port, url: server?.url })
   if (process.argv[2] === 'stay') setInterval(() => undefined, 1_000)
   else {
     await release()
