@@ -144,4 +144,33 @@ const blobShape = row({
   })
 })
 
-export const readingRows = [rangesClamp, windows, blobShape]
+/** Everything a consumer may do with a chunk that is its own: pass the memory on, so that nobody else sees it any more. */
+async function takenFrom(chunks: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const taken: Uint8Array[] = []
+  for await (const chunk of chunks) taken.push(structuredClone(chunk, { transfer: [chunk.buffer as ArrayBuffer] }))
+  return Buffer.concat(taken)
+}
+
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/engine-contract.md#body-store
+ */
+const chunksGivenAway = row({
+  name: 'a_long_body_is_whole_however_its_chunks_are_consumed',
+  statement:
+    'A body of several windows ends whole through `stream()` and the iterator, also when the consumer passes the memory of each chunk on.',
+  stamps: ['docs/spec/store-api.md#reading', 'docs/spec/engine-contract.md#body-store'],
+  invariant: 'INV-1',
+  run: over(async (store, factory) => {
+    const size = factory.traits.includes('kv-only') ? store.threshold : 3 * WINDOW_LENGTH + 77
+    const bytes = bytesOf(size, 34)
+    const { key } = await store.put(iterate([bytes]))
+    const blob = present(await store.get(key), 'the entry is there')
+    sameBytes(new Uint8Array(await new Response(blob.stream()).arrayBuffer()), bytes, 'as a web stream')
+    sameBytes(await takenFrom(blob), bytes, 'by the iterator, each chunk passed on')
+    sameBytes(await takenFrom(blob.stream()), bytes, 'by the stream, each chunk passed on')
+    sameBytes(await takenFrom(blob.slice(1, -1)), bytes.slice(1, -1), 'a range, each chunk passed on')
+  })
+})
+
+export const readingRows = [rangesClamp, windows, blobShape, chunksGivenAway]
