@@ -15,7 +15,9 @@ export class PinState {
   readonly length: number
   readonly #isCurrent: () => boolean
   readonly #end: () => void
-  readonly #lost = new AbortController()
+  /** Made for who asks: most pins are released before anybody does. */
+  #controller: AbortController | undefined
+  #lost: Error | undefined
   #released = false
 
   constructor({ key, length, isCurrent, end }: PinStateParts) {
@@ -26,7 +28,7 @@ export class PinState {
   }
 
   get held(): boolean {
-    return !this.#released && !this.#lost.signal.aborted && this.#isCurrent()
+    return !this.#released && this.#lost === undefined && this.#isCurrent()
   }
 
   get released(): boolean {
@@ -35,7 +37,9 @@ export class PinState {
 
   /** Fires when the protection was lost, never on release. */
   get signal(): AbortSignal {
-    return this.#lost.signal
+    this.#controller ??= new AbortController()
+    if (this.#lost !== undefined && !this.#controller.signal.aborted) this.#controller.abort(this.#lost)
+    return this.#controller.signal
   }
 
   /** Idempotent. */
@@ -46,9 +50,8 @@ export class PinState {
   }
 
   lose(): void {
-    this.#lost.abort(
-      new Error(`the pin of ${this.key} was lost: it could not be renewed in time; put the content again`)
-    )
+    this.#lost = new Error(`the pin of ${this.key} was lost: it could not be renewed in time; put the content again`)
+    this.#controller?.abort(this.#lost)
   }
 }
 

@@ -17,6 +17,7 @@ import {
 } from './put-options.js'
 import { type PutParts, PutSession, type Stored } from './put-session.js'
 import { Receipts } from './receipt.js'
+import { copyOf } from './slab.js'
 import { BlobWriter, WriterState } from './writer.js'
 
 interface PuttingParts extends PutParts {
@@ -104,7 +105,7 @@ export class Putting {
     if (content.kind === 'stream') return content
     const { bytes, length } = content
     assertAcceptable(this.#parts, request, length)
-    return length > this.#parts.dispatch.threshold ? content : { kind: 'bytes', bytes: Buffer.from(bytes), length }
+    return length > this.#parts.dispatch.threshold ? content : { kind: 'bytes', bytes: copyOf(bytes), length }
   }
 
   #request(options: PutOptions | undefined): PutRequest {

@@ -4,10 +4,45 @@
  */
 import type { Connection } from './connection.js'
 
-export interface Transaction {
+const LAST_BODY = 'SELECT coalesce(max(id), 0) FROM bodies'
+const HAS_CANDIDATES = 'SELECT EXISTS (SELECT 1 FROM gc_window)'
+
+export class Transaction {
   readonly at: Connection
   /** The time of the transaction, in milliseconds since 1970. */
-  readonly now: number
+  readonly now = Date.now()
+  /** The window delay of the pool, once the contract stamp was checked. */
+  windowDelayMs: number | undefined
+  #lastBody: number | undefined
+  #hasCandidates: boolean | undefined
+
+  constructor(at: Connection) {
+    this.at = at
+  }
+
+  // What follows is asked once for all jobs of a transaction: it makes a put five statements instead of eight.
+
+  /** The number that the next inline body gets; nobody else can make one meanwhile. */
+  get nextBody(): number {
+    this.#lastBody ??= this.at.row<[number]>(LAST_BODY)?.[0] as number
+    return this.#lastBody + 1
+  }
+
+  /** Says that the number was used. */
+  bodyMade(): void {
+    this.#lastBody = this.nextBody
+  }
+
+  /** Whether the window has a row at all that a put or pin might have to cancel. */
+  get hasCandidates(): boolean {
+    this.#hasCandidates ??= this.at.row<[number]>(HAS_CANDIDATES)?.[0] === 1
+    return this.#hasCandidates
+  }
+
+  /** Says that a row of the window was written. */
+  candidateMade(): void {
+    this.#hasCandidates = true
+  }
 }
 
 /**
@@ -21,7 +56,7 @@ export function transact<T>(at: Connection, synced: boolean, work: (transaction:
   if (raised) at.setDurability('disk')
   try {
     at.exec('BEGIN IMMEDIATE')
-    const answer = work({ at, now: Date.now() })
+    const answer = work(new Transaction(at))
     at.exec('COMMIT')
     // What went into a file that lost its name meanwhile is gone with it.
     at.checkPresent()

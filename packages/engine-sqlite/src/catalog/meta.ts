@@ -24,8 +24,10 @@ export function metaOf(pool: Pool): PoolMeta {
       if (expected === undefined) await pool.create(call)
       return pool.write(call, {
         absent: () => false,
-        run: ({ at }) => {
+        run: transaction => {
+          const { at } = transaction
           if (!isSame(recordIn(at), expected)) return false
+          transaction.windowDelayMs = undefined
           const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed, forkedFrom = null } = next
           return at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0, forkedFrom) === 1
         }
@@ -38,7 +40,12 @@ export function metaOf(pool: Pool): PoolMeta {
  * The window delay in force, in milliseconds, for a transaction that writes.
  * @throws EngineFault `newer` for a protocol that this package does not know: its protections would be ignored.
  */
-export function checkStamp({ at }: Transaction): number {
+export function checkStamp(transaction: Transaction): number {
+  transaction.windowDelayMs ??= stampIn(transaction.at)
+  return transaction.windowDelayMs
+}
+
+function stampIn(at: Connection): number {
   const [protocol, windowDelayMs] = at.row<[number | null, number]>(STAMP) ?? [null, 0]
   if (protocol === null) return noPool()
   if (protocol > PROTOCOL_VERSION) {

@@ -32,12 +32,13 @@ const RELEASE = 'DELETE FROM gc_pins WHERE key = ? AND owner = ? AND generation 
 
 /** ENG-PUBLISH-6: the pin, if one is asked for, and the end of every doubt about the key. */
 export function protect(
-  { at, now }: Transaction,
+  transaction: Transaction,
   digest: Uint8Array,
   pin?: { row: PinId['pin']; ttlMs: number }
 ): void {
+  const { at, now } = transaction
   if (pin !== undefined) at.run(PIN, digest, pin.row.owner, pin.row.generation, now + pin.ttlMs)
-  at.run(CANCEL, digest)
+  if (transaction.hasCandidates) at.run(CANCEL, digest)
 }
 
 export function isPinned(at: Connection, digest: Uint8Array, now: number): boolean {

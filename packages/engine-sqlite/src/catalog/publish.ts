@@ -17,9 +17,9 @@ import { protect } from './pins.js'
 import { endStage, isStaged } from './stages.js'
 import { endBytes } from './trash.js'
 
-const CREATE = 'INSERT INTO entries (key, length, id, locator) VALUES (?, ?, ?, ?)'
+const CREATE = 'INSERT INTO entries (key, length, id, locator) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO NOTHING'
 const POINT = 'UPDATE entries SET length = ?, id = ?, locator = ? WHERE key = ?'
-const WRITE_BODY = 'INSERT INTO bodies (body) VALUES (?) RETURNING id'
+const WRITE_BODY = 'INSERT INTO bodies (id, body) VALUES (?, ?)'
 
 type Bytes = Exclude<PublishedBytes, { kind: 'none' }>
 
@@ -42,9 +42,13 @@ function publishOne(transaction: Transaction, item: Publication): PublishOutcome
   const { key, bytes, healing } = item
   if (bytes.kind === 'staged' && !isStaged(transaction, bytes.stage)) return { outcome: 'stage-lost' }
   const digest = digestOf(key)
+  // Made before it is looked for: most content is new.
+  if (bytes.kind !== 'none' && isCreated(transaction, item, bytes, digest)) {
+    protect(transaction, digest, item.pin)
+    return { outcome: 'created', entry: entryOf(item, bytes) }
+  }
   const found = findRow(transaction.at, key, digest)
-  if (found === undefined)
-    return bytes.kind === 'none' ? { outcome: 'absent' } : create(transaction, item, bytes, digest)
+  if (found === undefined) return { outcome: 'absent' }
   if (bytes.kind !== 'none' && healing !== undefined && isSamePlace(found.entry.place, healing)) {
     return heal(transaction, item, bytes, digest, found)
   }
@@ -52,10 +56,11 @@ function publishOne(transaction: Transaction, item: Publication): PublishOutcome
   return { outcome: 'existed', entry: found.entry }
 }
 
-function create(transaction: Transaction, item: Publication, bytes: Bytes, digest: Uint8Array): PublishOutcome {
-  transaction.at.run(CREATE, digest, item.length, ...placed(transaction, bytes))
-  protect(transaction, digest, item.pin)
-  return { outcome: 'created', entry: entryOf(item, bytes) }
+/** Makes the entry with its bytes, unless the key has one. */
+function isCreated(transaction: Transaction, { length }: Publication, bytes: Bytes, digest: Uint8Array): boolean {
+  const made = transaction.at.run(CREATE, digest, length, ...placeOf(transaction, bytes)) === 1
+  if (made) place(transaction, bytes)
+  return made
 }
 
 function heal(
@@ -66,16 +71,25 @@ function heal(
   found: Row
 ): PublishOutcome {
   endBytes(transaction, found, digest, item.trashDelayMs)
-  transaction.at.run(POINT, item.length, ...placed(transaction, bytes), digest)
+  transaction.at.run(POINT, item.length, ...placeOf(transaction, bytes), digest)
+  place(transaction, bytes)
   protect(transaction, digest, item.pin)
   return { outcome: 'healed', entry: entryOf(item, bytes) }
 }
 
-/** Writes an inline body, or ends the stage of another one; answers what the entry says of it. */
-function placed({ at }: Transaction, bytes: Bytes): [body: number | null, locator: string | null] {
-  if (bytes.kind === 'inline') return [at.row<[number]>(WRITE_BODY, bytes.body)?.[0] as number, null]
-  endStage(at, bytes.stage)
-  return [null, bytes.locator]
+/** What the entry says of its bytes. */
+function placeOf(transaction: Transaction, bytes: Bytes): [body: number | null, locator: string | null] {
+  return bytes.kind === 'inline' ? [transaction.nextBody, null] : [null, bytes.locator]
+}
+
+/** Writes an inline body, or ends the stage of another one. */
+function place(transaction: Transaction, bytes: Bytes): void {
+  if (bytes.kind === 'staged') {
+    endStage(transaction.at, bytes.stage)
+  } else {
+    transaction.at.run(WRITE_BODY, transaction.nextBody, bytes.body)
+    transaction.bodyMade()
+  }
 }
 
 function entryOf({ key, length }: Publication, bytes: Bytes): Entry {

@@ -86,7 +86,9 @@ function candidatePage(pool: Pool, at: Connection, after: string | undefined, li
   }
 }
 
-function stageOne({ at, now }: Transaction, key: BlobKey, delayMs: number): boolean {
+function stageOne(transaction: Transaction, key: BlobKey, delayMs: number): boolean {
+  const { at, now } = transaction
+  transaction.candidateMade()
   return at.run(STAGE_CANDIDATE, now, delayMs, digestOf(key), now) > 0
 }
 
@@ -114,5 +116,6 @@ function markOne(transaction: Transaction, key: BlobKey): Awaited<ReturnType<Cat
   if (found === undefined) return 'absent'
   const mark = randomBytes(16).toString('hex') as DeleteMark
   at.run(MARK, digest, mark, now)
+  transaction.candidateMade()
   return { mark, entry: found.entry }
 }
