@@ -521,6 +521,28 @@ onServer('O33: large objects and their rows', () => {
       expect(await pool.oracle.counts()).toMatchObject({ stages: 0, trash: 0, bodies: 0 })
     }
   )
+
+  it('are nothing that vacuumlo would remove, which an object without a column that names it is', async () => {
+    const pool = await testPool('postgres + pglo')
+    const store = await pool.open()
+    await released(store.put(contentOf('kept', 20_000)))
+    const { query } = pool.db
+    const orphans = async () => {
+      // As it is done in vacuumlo.c: all objects, less those in any column of these types.
+      const columns = await query<{
+        name: string
+      }>(`SELECT format('SELECT %I FROM %I.%I', a.attname, s.nspname, c.relname) AS name
+        FROM pg_class c, pg_attribute a, pg_namespace s, pg_type t
+        WHERE a.attnum > 0 AND NOT a.attisdropped AND a.attrelid = c.oid AND a.atttypid = t.oid AND c.relnamespace = s.oid
+          AND t.typname IN ('oid', 'lo') AND c.relkind IN ('r', 'm') AND s.nspname !~ '^pg_'`)
+      const named = columns.map(({ name }) => name).join(' UNION ALL ')
+      return await query<{ oid: number }>(`SELECT oid FROM pg_largeobject_metadata EXCEPT (${named})`)
+    }
+    expect(await orphans()).toEqual([])
+    const [made] = await query<{ oid: number }>("SELECT lo_from_bytea(0, 'of nobody') AS oid")
+    expect(await orphans()).toEqual([made])
+    await query('SELECT lo_unlink($1::oid)', [Number(made?.oid)])
+  })
 })
 
 onServer('O16: bodies that are gone, or cannot be dropped', () => {
