@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
 import { getContainerRuntimeClient, ImageName } from 'testcontainers'
-import { freePort } from './port.mjs'
+import { freePort, isListening } from './port.mjs'
 import { isAlive, within } from './watch.mjs'
 
 const USER = 'postgres'
@@ -25,7 +25,8 @@ export class Server {
   #image
   #settings
   #container
-  #host = ''
+  #hosts = []
+  #host
   #port = 0
   #password = randomBytes(16).toString('hex')
 
@@ -49,7 +50,7 @@ export class Server {
     if (!(await within(CALL_MS, 'the image', client.image.exists(image)))) {
       throw new Error(`the image ${this.#image} is not there and cannot be had`)
     }
-    this.#host = hostOf(client)
+    this.#hosts = hostsOf(client)
     this.#port = await freePort()
     this.#container = await within(CALL_MS, 'a new container', client.container.create(this.#options()))
   }
@@ -58,6 +59,7 @@ export class Server {
     if (!(await this.#isRunning())) {
       await within(CALL_MS, 'the start of the container', this.#container.start())
       await this.#answers()
+      this.#host ??= await this.#reached()
     }
     return this.address
   }
@@ -81,7 +83,7 @@ export class Server {
   }
 
   #options() {
-    const binding = { HostPort: `${this.#port}`, HostIp: isRemote() ? '' : this.#host }
+    const bindings = this.#hosts.map(host => ({ HostPort: `${this.#port}`, HostIp: isIP(host) === 0 ? '' : host }))
     const command = Object.entries(this.#settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     return {
       Image: this.#image,
@@ -96,7 +98,7 @@ export class Server {
       StopSignal: 'SIGINT',
       ExposedPorts: { '5432/tcp': {} },
       HostConfig: {
-        PortBindings: { '5432/tcp': [binding] },
+        PortBindings: { '5432/tcp': bindings },
         SecurityOpt: ['no-new-privileges:true'],
         ShmSize: 256 * MIB
       }
@@ -121,6 +123,11 @@ export class Server {
     throw new Error(`PostgreSQL did not start in ${START_MS} ms`)
   }
 
+  async #reached() {
+    for (const host of this.#hosts) if (await isListening(host, this.#port)) return host
+    throw new Error(`the container's port is reached at none of ${this.#hosts.join(', ')}`)
+  }
+
   async #lastWords() {
     const log = await within(CALL_MS, 'the log', this.#container.logs({ stdout: true, stderr: true, tail: 3 }))
     // Each line stands behind eight bytes that tell its stream and its length.
@@ -132,15 +139,15 @@ export class Server {
   }
 }
 
-/** Ports are reached at the loopback address; from inside a container that uses its host's daemon, at the bridge between both. */
-function hostOf(client) {
+/**
+ * Where ports may be reached: at the loopback address, or, from inside a container that uses its host's daemon, at the bridge between
+ * both. A daemon on another machine tells its name, and of its addresses nobody knows which one is meant.
+ */
+function hostsOf(client) {
   const { host } = client.info.containerRuntime
-  return isRemote() || isIP(host) !== 0 ? host : '127.0.0.1'
-}
-
-/** Of a daemon on another machine nobody knows which of its addresses is meant. */
-function isRemote() {
-  return /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
+  const isRemote = host !== 'localhost' && /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
+  if (isRemote) return [host]
+  return isIP(host) === 0 ? ['127.0.0.1'] : [...new Set(['127.0.0.1', host])]
 }
 
 /** Containers of keepers of this machine that are dead. */
