@@ -5,8 +5,9 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
+import postgres from 'postgres'
 import { getContainerRuntimeClient, ImageName } from 'testcontainers'
-import { freePort, isListening } from './port.mjs'
+import { freePort } from './port.mjs'
 import { isAlive, within } from './watch.mjs'
 
 const USER = 'postgres'
@@ -18,6 +19,7 @@ const CALL_MS = 30_000
 /** The image has about 150 MiB, of which a slow line gets one a second. */
 const PULL_MS = 180_000
 const START_MS = 60_000
+const SESSION_MS = 5_000
 /** A fast shutdown waits for nobody but the disk. */
 const STOP_SECONDS = 10
 
@@ -59,7 +61,6 @@ export class Server {
     if (!(await this.#isRunning())) {
       await within(CALL_MS, 'the start of the container', this.#container.start())
       await this.#answers()
-      this.#host ??= await this.#reached()
     }
     return this.address
   }
@@ -110,32 +111,29 @@ export class Server {
     return State.Running
   }
 
-  /** The server that makes the database listens on no port, so this one answers when all is made. */
+  /** A session through the port that was published: the server that makes the database listens on none, so all is made by then. */
   async #answers() {
-    const client = await getContainerRuntimeClient()
-    const ask = ['pg_isready', '-q', '-h', '127.0.0.1', '-U', USER, '-d', DATABASE]
     for (const until = performance.now() + START_MS; performance.now() < until; ) {
+      for (const host of this.#hosts) {
+        if (!(await takesSessions({ ...this.address, host }))) continue
+        this.#host = host
+        return
+      }
       if (!(await this.#isRunning())) throw new Error(`PostgreSQL ended: ${await this.#lastWords()}`)
-      const { exitCode } = await within(CALL_MS, 'pg_isready', client.container.exec(this.#container, ask))
-      if (exitCode === 0) return
-      await new Promise(resolve => setTimeout(resolve, 100))
     }
     throw new Error(`PostgreSQL did not start in ${START_MS} ms`)
   }
 
-  async #reached() {
-    for (const host of this.#hosts) if (await isListening(host, this.#port)) return host
-    throw new Error(`the container's port is reached at none of ${this.#hosts.join(', ')}`)
-  }
-
   async #lastWords() {
     const log = await within(CALL_MS, 'the log', this.#container.logs({ stdout: true, stderr: true, tail: 3 }))
-    // Each line stands behind eight bytes that tell its stream and its length.
-    return log
-      .toString('latin1')
-      .replace(/[^\x20-\x7e\n]/g, '')
-      .trim()
-      .replaceAll('\n', ' | ')
+    // Each piece stands behind eight bytes, of which the last four tell its length.
+    let said = ''
+    for (let at = 0; at + 8 <= log.length; ) {
+      const end = at + 8 + log.readUInt32BE(at + 4)
+      said += log.toString('utf8', at + 8, end)
+      at = end
+    }
+    return said.trim().replace(/\s*\n\s*/g, ' | ')
   }
 }
 
@@ -148,6 +146,21 @@ function hostsOf(client) {
   const isRemote = host !== 'localhost' && /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
   if (isRemote) return [host]
   return isIP(host) === 0 ? ['127.0.0.1'] : [...new Set(['127.0.0.1', host])]
+}
+
+/** Whether a session begins, at once or after a while of trying. The proxy of a port accepts and closes while nobody listens behind it. */
+async function takesSessions({ host, port, user: username, password, database }) {
+  const sql = postgres({ host, port, username, password, database, max: 1, backoff: 0.05, onnotice: () => undefined })
+  try {
+    await within(SESSION_MS, 'a session', sql`SELECT 1`)
+    return true
+  } catch {
+    // Not yet, or not at this address; what is wrong with a server that ends is in its log.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    return false
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
 }
 
 /** Containers of keepers of this machine that are dead. */

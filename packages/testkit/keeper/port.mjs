@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto'
-import { connect, createServer } from 'node:net'
+import { createServer } from 'node:net'
 
 /**
  * Below the ports that systems give to outgoing connections (from 32768 on Linux, from 49152 elsewhere): while a server is down, no
@@ -22,19 +22,5 @@ function isFree(port) {
     const probe = createServer()
     probe.once('error', () => resolve(false))
     probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)))
-  })
-}
-
-/** Whether anybody accepts connections there, within a second. */
-export function isListening(host, port) {
-  return new Promise(resolve => {
-    const probe = connect({ host, port, timeout: 1_000 })
-    const say = answer => {
-      probe.destroy()
-      resolve(answer)
-    }
-    probe.once('connect', () => say(true))
-    probe.once('timeout', () => say(false))
-    probe.once('error', () => say(false))
   })
 }
