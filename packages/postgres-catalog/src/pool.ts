@@ -7,9 +7,11 @@ import { isMissing, untilFree } from './waiting.js'
 
 /**
  * Plans are kept for as long as a session lives, and one that was made while a table was small would read the whole table when
- * it has grown. Every statement here finds its rows by an index, so none may do without.
+ * it has grown. Every statement here finds its rows by an index, so none may do without; and pages come in the order of one, so
+ * none may collect all that follows and sort it. For the same reason what is looked up for each key is a subquery with a value:
+ * for EXISTS the server may read the whole index into a hash, once for all keys.
  */
-const BY_INDEX = 'SET enable_seqscan = off'
+const BY_INDEX = 'SET enable_seqscan = off; SET enable_bitmapscan = off'
 
 export interface PoolSettings {
   readonly schema: string

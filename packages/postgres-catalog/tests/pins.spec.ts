@@ -54,7 +54,7 @@ describeServer('renewal', () => {
 
   test('moves the expiry of rows of that generation or higher, and names those it did not find', async () => {
     const { catalog, sql } = await openPool()
-    await catalog.publish([inline(1, undefined, pinned(5_000, pinOf(3)))], call())
+    await catalog.publish([inline(1, undefined, pinned(60_000, pinOf(3)))], call())
     const [before] = await sql<Row>(PINS)
     expect((await catalog.renew(renew([{ generation: 4 }]), call())).pins).toHaveLength(1)
     expect(await sql(PINS)).toEqual([before])
@@ -76,7 +76,7 @@ describeServer('renewal', () => {
     const { catalog } = await openPool()
     await catalog.stage(
       [
-        { id: stageOf(1), ttlMs: 5_000 },
+        { id: stageOf(1), ttlMs: 60_000 },
         { id: stageOf(2), ttlMs: -1 }
       ],
       call()

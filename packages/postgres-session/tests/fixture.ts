@@ -33,7 +33,7 @@ export async function database(): Promise<TestDatabase> {
   return db
 }
 
-const TIMEOUTS: Timeouts = { connectTimeoutMs: 3_000, lockTimeoutMs: 2_000 }
+const TIMEOUTS: Timeouts = { connectTimeoutMs: 10_000, lockTimeoutMs: 2_000 }
 
 /** Sessions that are closed when the test is over. */
 export function sessions(config: ConnectionConfig, timeouts: Partial<Timeouts> = {}): Sessions {

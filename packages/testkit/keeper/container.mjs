@@ -5,6 +5,7 @@
 import { randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
 import { hostname } from 'node:os'
+import postgres from 'postgres'
 import { getContainerRuntimeClient, ImageName } from 'testcontainers'
 import { freePort } from './port.mjs'
 import { isAlive, within } from './watch.mjs'
@@ -18,6 +19,7 @@ const CALL_MS = 30_000
 /** The image has about 150 MiB, of which a slow line gets one a second. */
 const PULL_MS = 180_000
 const START_MS = 60_000
+const SESSION_MS = 5_000
 /** A fast shutdown waits for nobody but the disk. */
 const STOP_SECONDS = 10
 
@@ -25,7 +27,8 @@ export class Server {
   #image
   #settings
   #container
-  #host = ''
+  #hosts = []
+  #host
   #port = 0
   #password = randomBytes(16).toString('hex')
 
@@ -49,7 +52,7 @@ export class Server {
     if (!(await within(CALL_MS, 'the image', client.image.exists(image)))) {
       throw new Error(`the image ${this.#image} is not there and cannot be had`)
     }
-    this.#host = hostOf(client)
+    this.#hosts = hostsOf(client)
     this.#port = await freePort()
     this.#container = await within(CALL_MS, 'a new container', client.container.create(this.#options()))
   }
@@ -81,7 +84,7 @@ export class Server {
   }
 
   #options() {
-    const binding = { HostPort: `${this.#port}`, HostIp: isRemote() ? '' : this.#host }
+    const bindings = this.#hosts.map(host => ({ HostPort: `${this.#port}`, HostIp: isIP(host) === 0 ? '' : host }))
     const command = Object.entries(this.#settings).flatMap(([name, value]) => ['-c', `${name}=${value}`])
     return {
       Image: this.#image,
@@ -96,7 +99,7 @@ export class Server {
       StopSignal: 'SIGINT',
       ExposedPorts: { '5432/tcp': {} },
       HostConfig: {
-        PortBindings: { '5432/tcp': [binding] },
+        PortBindings: { '5432/tcp': bindings },
         SecurityOpt: ['no-new-privileges:true'],
         ShmSize: 256 * MIB
       }
@@ -108,39 +111,56 @@ export class Server {
     return State.Running
   }
 
-  /** The server that makes the database listens on no port, so this one answers when all is made. */
+  /** A session through the port that was published: the server that makes the database listens on none, so all is made by then. */
   async #answers() {
-    const client = await getContainerRuntimeClient()
-    const ask = ['pg_isready', '-q', '-h', '127.0.0.1', '-U', USER, '-d', DATABASE]
     for (const until = performance.now() + START_MS; performance.now() < until; ) {
+      for (const host of this.#hosts) {
+        if (!(await takesSessions({ ...this.address, host }))) continue
+        this.#host = host
+        return
+      }
       if (!(await this.#isRunning())) throw new Error(`PostgreSQL ended: ${await this.#lastWords()}`)
-      const { exitCode } = await within(CALL_MS, 'pg_isready', client.container.exec(this.#container, ask))
-      if (exitCode === 0) return
-      await new Promise(resolve => setTimeout(resolve, 100))
     }
     throw new Error(`PostgreSQL did not start in ${START_MS} ms`)
   }
 
   async #lastWords() {
     const log = await within(CALL_MS, 'the log', this.#container.logs({ stdout: true, stderr: true, tail: 3 }))
-    // Each line stands behind eight bytes that tell its stream and its length.
-    return log
-      .toString('latin1')
-      .replace(/[^\x20-\x7e\n]/g, '')
-      .trim()
-      .replaceAll('\n', ' | ')
+    // Each piece stands behind eight bytes, of which the last four tell its length.
+    let said = ''
+    for (let at = 0; at + 8 <= log.length; ) {
+      const end = at + 8 + log.readUInt32BE(at + 4)
+      said += log.toString('utf8', at + 8, end)
+      at = end
+    }
+    return said.trim().replace(/\s*\n\s*/g, ' | ')
   }
 }
 
-/** Ports are reached at the loopback address; from inside a container that uses its host's daemon, at the bridge between both. */
-function hostOf(client) {
+/**
+ * Where ports may be reached: at the loopback address, or, from inside a container that uses its host's daemon, at the bridge between
+ * both. A daemon on another machine tells its name, and of its addresses nobody knows which one is meant.
+ */
+function hostsOf(client) {
   const { host } = client.info.containerRuntime
-  return isRemote() || isIP(host) !== 0 ? host : '127.0.0.1'
+  const isRemote = host !== 'localhost' && /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
+  if (isRemote) return [host]
+  return isIP(host) === 0 ? ['127.0.0.1'] : [...new Set(['127.0.0.1', host])]
 }
 
-/** Of a daemon on another machine nobody knows which of its addresses is meant. */
-function isRemote() {
-  return /^(tcp|https?|ssh):/.test(process.env.DOCKER_HOST ?? '')
+/** Whether a session begins, at once or after a while of trying. The proxy of a port accepts and closes while nobody listens behind it. */
+async function takesSessions({ host, port, user: username, password, database }) {
+  const sql = postgres({ host, port, username, password, database, max: 1, backoff: 0.05, onnotice: () => undefined })
+  try {
+    await within(SESSION_MS, 'a session', sql`SELECT 1`)
+    return true
+  } catch {
+    // Not yet, or not at this address; what is wrong with a server that ends is in its log.
+    await new Promise(resolve => setTimeout(resolve, 50))
+    return false
+  } finally {
+    await sql.end({ timeout: 0 })
+  }
 }
 
 /** Containers of keepers of this machine that are dead. */

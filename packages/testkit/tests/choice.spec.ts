@@ -40,11 +40,9 @@ function isListening(port: number): Promise<boolean> {
   })
 }
 
+/** Ending a server takes a moment; one that nobody ends stays until the end of the machine. */
 async function expectGone(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 100 && (await isListening(port)); attempt++) {
-    await new Promise(resolve => setTimeout(resolve, 50))
-  }
-  expect(await isListening(port)).toBe(false)
+  await expect.poll(() => isListening(port), { timeout: 20_000 }).toBe(false)
 }
 
 /** Something that listens where a Docker daemon would; gives what `DOCKER_HOST` is then. */
@@ -79,14 +77,16 @@ beforeAll(() => {
 const canMakeSockets = process.platform !== 'win32'
 
 describe('the choice of a server', () => {
-  test('says why there is none, and fails only where one is required', async () => {
-    const nowhere = { ALKBLOBS_PG: 'env' }
-    expect((await hold(nowhere)).reason).toContain('env: ALKBLOBS_PG_HOST is not set')
-    expect((await hold({ ...nowhere, ALKBLOBS_REQUIRE: 'other' })).reason).toBeDefined()
-    expect((await hold({ ...nowhere, ALKBLOBS_REQUIRE: 'postgres' })).failed).toContain('ALKBLOBS_PG_HOST')
-    const nothing = { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_BIN: '/nowhere' }
-    expect((await hold(nothing)).reason).toContain('ALKBLOBS_PG_BIN')
-    expect((await hold({ ALKBLOBS_PG: 'mine', ALKBLOBS_REQUIRE: 'postgres' })).failed).toContain('ALKBLOBS_PG is mine')
+  test.each([
+    ['its address is not told', 'reason', 'env: ALKBLOBS_PG_HOST is not set', { ALKBLOBS_PG: 'env' }],
+    ['its folder is not there', 'reason', 'ALKBLOBS_PG_BIN', { ALKBLOBS_PG: 'embedded', ALKBLOBS_PG_BIN: '/nowhere' }],
+    ['another part is required', 'reason', 'ALKBLOBS_PG_HOST', { ALKBLOBS_PG: 'env', ALKBLOBS_REQUIRE: 'other' }],
+    ['it is required', 'failed', 'ALKBLOBS_PG_HOST', { ALKBLOBS_PG: 'env', ALKBLOBS_REQUIRE: 'faults,postgres' }],
+    ['its kind is unknown', 'failed', 'ALKBLOBS_PG is mine', { ALKBLOBS_PG: 'mine', ALKBLOBS_REQUIRE: 'postgres' }]
+  ] as const)('says why there is none where %s (%s)', async (_, how, why, env) => {
+    const said = await hold(env)
+    expect(said[how]).toContain(why)
+    expect(said[how === 'reason' ? 'failed' : 'reason']).toBeUndefined()
   })
 
   test.runIf(canMakeSockets).each([
@@ -94,14 +94,25 @@ describe('the choice of a server', () => {
     ['that cannot have the image', withoutImages, 'no registry can be reached']
   ] as const)('passes over a Docker daemon %s, and says so', async (_, answer, reason) => {
     const DOCKER_HOST = await daemon(answer)
-    const { line, kind } = await hold({ DOCKER_HOST, ALKBLOBS_PG_IMAGE: `nowhere:${process.pid}` })
-    expect({ line, kind }).toEqual({ line: expect.stringContaining(reason), kind: 'embedded' })
-    const { failed } = await hold({ DOCKER_HOST, ALKBLOBS_PG: 'docker', ALKBLOBS_REQUIRE: 'postgres' })
-    expect(failed).toContain(reason)
+    const ALKBLOBS_PG_IMAGE = `nowhere:${process.pid}`
+    const [passed, insisted] = await Promise.all([
+      hold({ DOCKER_HOST, ALKBLOBS_PG_IMAGE }),
+      hold({ DOCKER_HOST, ALKBLOBS_PG_IMAGE, ALKBLOBS_PG: 'docker', ALKBLOBS_REQUIRE: 'postgres' })
+    ])
+    expect(passed.line).toContain(reason)
+    expect(passed.kind).not.toBe('docker')
+    expect(insisted.failed).toContain(reason)
   })
 
   test('passes over an address where somebody hangs up at once', async () => {
-    const listener = createListener(socket => socket.destroy()).listen(0, '127.0.0.1')
+    // It reads what comes after it said goodbye: unread bytes would reset the connection, which the driver takes for an answer.
+    const listener = createListener({ allowHalfOpen: true }, socket =>
+      socket
+        .on('error', () => undefined)
+        .resume()
+        .end()
+    )
+    listener.listen(0, '127.0.0.1')
     onTestFinished(() => void listener.close())
     await once(listener, 'listening')
     const { port } = listener.address() as AddressInfo

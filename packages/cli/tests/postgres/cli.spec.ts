@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { freshDatabase, noServer, type TestDatabase } from '@alkblobs/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
-import { bin, jsonLines } from '../bin.js'
+import { bin, jsonLines, startBin } from '../bin.js'
 
 interface Stored {
   readonly key: string
@@ -83,6 +83,35 @@ describe.skipIf(noServer() !== undefined)('a pool in PostgreSQL', () => {
     expect(await run(store, ['sweep', '--yes'])).toMatchObject({ code: 2 })
     const elsewhere = await run('sqlite:pool', ['sweep', '--yes', '--live-sql', 'files.key'])
     expect(elsewhere).toMatchObject({ code: 2, stderr: expect.stringContaining('sqlite') })
+  })
+
+  /** Sessions of the command that wait in the middle of a body for more of it. */
+  const writing = async () =>
+    await database.query<{ pid: number }>(
+      `SELECT pid FROM pg_stat_activity WHERE datname = current_database()
+         AND application_name <> 'alkblobs-testkit' AND state = 'idle in transaction' AND query LIKE '%lo_from_bytea%'`
+    )
+  const left = async () =>
+    (
+      await database.query(`SELECT (SELECT count(*)::int FROM pg_largeobject_metadata) AS objects,
+        (SELECT count(*)::int FROM alkblobs.stages) AS stages, (SELECT count(*)::int FROM alkblobs.entries) AS entries`)
+    )[0]
+
+  test.each([
+    ['is interrupted', { code: 130, stdout: '', stderr: 'interrupted\n' }],
+    ['loses its session', { code: 1, stdout: '', stderr: expect.stringContaining('try again') }]
+  ])('keeps nothing of an upload that %s', async (what, ended) => {
+    const store = `${database.url}?large=pglo`
+    const upload = startBin(['--store', store, 'put', '-'], { cwd })
+    upload.child.stdin?.write(Buffer.alloc(3_000_000, 'upload '))
+    await expect.poll(async () => (await writing()).length, { timeout: 10_000 }).toBe(1)
+    if (what === 'is interrupted') upload.child.kill('SIGINT')
+    else {
+      await database.query('SELECT pg_terminate_backend($1, 5000)', [(await writing())[0]?.pid ?? 0])
+      upload.child.stdin?.end(Buffer.alloc(3_000_000, 'upload '))
+    }
+    expect(await upload.ended).toEqual(ended)
+    expect(await left()).toEqual({ objects: 0, stages: 0, entries: 0 })
   })
 
   test('is never shown with its password', async () => {

@@ -49,6 +49,8 @@ export const CONNECTIONS = 6
 export interface OpenOptions extends Partial<StoreOptions> {
   /** A way to the server instead of its own port. */
   readonly port?: number
+  /** Who comes to the database instead of its owner. */
+  readonly url?: string
   readonly poolMax?: number
   readonly stageIdleTimeoutMs?: number
 }
@@ -89,8 +91,8 @@ export async function testPool(kind: Kind, server?: TestServer): Promise<TestPoo
     folder: site.folder,
     oracle,
     expire: async () => oracle.age?.(DAY_MS),
-    async open({ port, poolMax = CONNECTIONS, stageIdleTimeoutMs, ...options } = {}) {
-      const url = port === undefined ? db.url : db.url.replace(`:${db.port}/`, `:${port}/`)
+    async open({ port, url: as = db.url, poolMax = CONNECTIONS, stageIdleTimeoutMs, ...options } = {}) {
+      const url = port === undefined ? as : as.replace(`:${db.port}/`, `:${port}/`)
       const idle = stageIdleTimeoutMs === undefined ? {} : { stageIdleTimeoutMs }
       const kv = kind === 'sqlite + pglo' ? sqlite({ file }) : postgres({ url, schema, poolMax })
       const large = kind.endsWith('pglo') ? pglo({ url, poolMax, ...idle }) : local({ root })

@@ -110,7 +110,7 @@ onServer('a pool that was copied', () => {
     expect(await refusal(open(other, one))).toBe('media')
     // A catalog that is empty, beside bodies that have an owner.
     expect(await refusal(open(await databaseOf(), one))).toBe('media')
-    expect(await sessionsWhere({ db: one })).toBe(0)
+    await expect.poll(() => sessionsWhere({ db: one })).toBe(0)
   })
 
   it('without its bodies is not opened, so that nothing of it is taken for lost', async () => {

@@ -126,8 +126,7 @@ async function removeUnlocked(medium: Medium, session: Session, bodies: readonly
   )
   await session.rows(
     `WITH gone AS (DELETE FROM ${medium.tables.entries} WHERE stage = ANY ($1::uuid[]) RETURNING loid)
-     SELECT count(CASE WHEN EXISTS (SELECT FROM pg_largeobject_metadata m WHERE m.oid = g.loid) THEN lo_unlink(g.loid) END)
-     FROM gone g`,
+     SELECT count((SELECT lo_unlink(m.oid) FROM pg_largeobject_metadata m WHERE m.oid = g.loid)) FROM gone g`,
     [free]
   )
   return new Set(free)

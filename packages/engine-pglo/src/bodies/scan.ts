@@ -14,7 +14,10 @@ type Row = [stage: StageId | null, key: string, length: string, held: string | n
 export async function scan(medium: Medium, after: string | undefined, limit: number, call: Call): Promise<ScanPage> {
   const isVirgin = medium.poolId === undefined && (await claimed(medium, call)) === undefined
   if (isVirgin) return { found: [], next: undefined }
-  const rows = await ask<Row>(medium, call, page(medium), [after ?? null, limit])
+  const rows =
+    after === undefined
+      ? await ask<Row>(medium, call, page(medium, ''), [limit])
+      : await ask<Row>(medium, call, page(medium, 'WHERE stage > $2::text::uuid'), [limit, after])
   const found = rows.flatMap(row => foundOf(medium, row))
   return { found, next: found.length === limit ? found.at(-1)?.stage : undefined }
 }
@@ -32,13 +35,16 @@ function foundOf({ algorithm }: Medium, [stage, key, length, held, dropping]: Ro
   return [{ stage, sealed }]
 }
 
-function page({ tables }: Medium): string {
+/**
+ * A page and the claim. The object of each row is looked up by its number in a subquery with a value: for a join the server may
+ * read the list of all objects, once for every page.
+ */
+function page({ tables }: Medium, after: string): string {
   return `SELECT c.pool_id, b.stage, b.key, b.length, b.held, b.dropping
     FROM ${tables.claim} c LEFT JOIN LATERAL (
       SELECT encode(uuid_send(e.stage), 'hex') AS stage, encode(e.key, 'hex') AS key, e.length::text AS length,
-        CASE WHEN m.oid IS NOT NULL THEN lo_lseek64(lo_open(e.loid, 262144), 0, 2)::text END AS held, e.dropping
-      FROM (
-        SELECT * FROM ${tables.entries} WHERE $1::text IS NULL OR stage > $1::text::uuid ORDER BY stage LIMIT $2::integer
-      ) e LEFT JOIN pg_largeobject_metadata m ON m.oid = e.loid
+        (SELECT lo_lseek64(lo_open(m.oid, 262144), 0, 2)::text FROM pg_largeobject_metadata m WHERE m.oid = e.loid) AS held,
+        e.dropping
+      FROM ${tables.entries} e ${after} ORDER BY e.stage LIMIT $1::integer
     ) b ON true ORDER BY b.stage`
 }

@@ -8,9 +8,9 @@ const ROWS_MAX = 1_000
 const MARK_TTL = '24 hours'
 /**
  * The longest any row may have to live: what core accepts for a TTL or a delay. A row beyond it was written by a server whose
- * clock was ahead, and would wait out the whole error.
+ * clock was ahead, and would wait out the whole error. In seconds: PostgreSQL 14 reads no number above 2³¹ - 1 in an interval.
  */
-const FUTURE_MAX = `${2 ** 31} milliseconds`
+const FUTURE_MAX = `${2 ** 31 / 1000} seconds`
 
 const expiry = (table: string, column: string, key: string) => `
   WITH far AS MATERIALIZED (

@@ -61,7 +61,7 @@ const RENEW = `
   WHERE p.key IS NULL OR p.expires_at <= statement_timestamp()
   UNION ALL
   SELECT 'stage', s.n FROM stage s
-  WHERE NOT EXISTS (SELECT 1 FROM $.stages t WHERE t.id = s.id AND t.expires_at > statement_timestamp())`
+  WHERE (SELECT true FROM $.stages t WHERE t.id = s.id AND t.expires_at > statement_timestamp()) IS NULL`
 const HOLD = 'SELECT key FROM $.entries WHERE key = ANY ($1::bytea[]) ORDER BY key FOR KEY SHARE'
 const REVIVE = `
   WITH asked AS MATERIALIZED (

@@ -56,7 +56,7 @@ const enter = (wait: '' | 'SKIP LOCKED') => `
     WHERE key = ANY ($1::bytea[]) ORDER BY key FOR KEY SHARE ${wait}
   )
   SELECT encode(i.key, 'hex'), m.key IS NOT NULL, f.key IS NOT NULL,
-         EXISTS (SELECT 1 FROM $.entries e WHERE e.key = i.key),
+         (SELECT true FROM $.entries e WHERE e.key = i.key) IS NOT NULL,
          f.length, f.held, f.locator, (SELECT protocol FROM $.meta)
   FROM unnest($1::bytea[]) AS i (key) LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
 const ENTER = enter('SKIP LOCKED')

@@ -48,7 +48,7 @@ const LOCK_ROWS = `
 const look = ({ hasLiveKeys, conditions }: Judges) => `
   SELECT encode(e.key, 'hex'), w.cancelled, n.length, octet_length(n.body), n.locator, n.key IS NOT NULL,
     (SELECT count(*) FROM $.gc_pins p WHERE p.key = e.key),
-    EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = e.key AND p.expires_at > clock_timestamp())
+    (SELECT true FROM $.gc_pins p WHERE p.key = e.key AND p.expires_at > clock_timestamp() LIMIT 1) IS NOT NULL
     ${[...(hasLiveKeys ? [IS_LIVE_KEY] : []), ...conditions].map(condition => `OR ${condition}`).join('\n    ')}
   FROM unnest($1::bytea[], $2::text[]) AS e (key, mark)
   LEFT JOIN $.entries n ON n.key = e.key

@@ -38,9 +38,12 @@ const PUT_OFF = `
 /** What a scan found, each with whether any row knows it: by its stage, by trash of either name, by the entry that lies there. */
 const FOUND = `
   SELECT i.n, i.stage, i.locator, i.key, i.length,
-    EXISTS (SELECT 1 FROM $.stages s WHERE s.id = i.stage) OR
-    EXISTS (SELECT 1 FROM $.trash t WHERE t.what = i.stage OR t.what = i.locator) OR
-    EXISTS (SELECT 1 FROM $.entries e WHERE e.key = i.key AND e.locator = i.locator) AS known
+    coalesce(
+      (SELECT true FROM $.stages s WHERE s.id = i.stage),
+      (SELECT true FROM $.trash t WHERE t.what = i.stage),
+      (SELECT true FROM $.trash t WHERE t.what = i.locator),
+      (SELECT true FROM $.entries e WHERE e.key = i.key AND e.locator = i.locator),
+      false) AS known
   FROM unnest($1::text[], $2::text[], $3::bytea[], $4::bigint[])
     WITH ORDINALITY AS i (stage, locator, key, length, n)`
 const TRASH = `

@@ -37,8 +37,8 @@ const candidates = ({ hasLiveKeys, conditions }: Judges) => `
       WHEN e.key IN (SELECT p.key FROM $.gc_pins p WHERE ${inPage('p')} AND p.expires_at > clock_timestamp()) THEN 1
       ${hasLiveKeys ? `WHEN e.key IN (SELECT l.key FROM pg_temp.alkblobs_live l WHERE ${inPage('l')}) THEN 1` : ''}
       ${conditions.map(condition => `WHEN ${condition} THEN 1`).join('\n      ')}
-      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND w.mark = '' AND w.cancelled) THEN 3
-      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND w.mark = '') THEN 2
+      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND ${IS_SWEEPS} AND w.cancelled) THEN 3
+      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND ${IS_SWEEPS}) THEN 2
       ELSE 0 END AS protection
     FROM page e
   )
@@ -47,6 +47,8 @@ const candidates = ({ hasLiveKeys, conditions }: Judges) => `
          coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
          (SELECT encode(key, 'hex') FROM last)
   FROM judged`
+/** Nothing is less than ''. Said so, because for `=` the server may take the index of what is due and read it from end to end. */
+const IS_SWEEPS = "w.mark <= ''"
 const inPage = (table: string) => `${table}.key > $1::bytea AND ${table}.key <= (SELECT key FROM last)`
 const LOCK = `
   SELECT encode(key, 'hex') FROM (
@@ -55,7 +57,7 @@ const LOCK = `
 const STAGE = `
   INSERT INTO $.gc_window (key, mark, staged_at, delay_ms)
   SELECT key, '', statement_timestamp(), $2::bigint FROM unnest($1::bytea[]) AS i (key)
-  WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = i.key AND p.expires_at > clock_timestamp())
+  WHERE (SELECT true FROM $.gc_pins p WHERE p.key = i.key AND p.expires_at > clock_timestamp() LIMIT 1) IS NULL
   ORDER BY key
   ON CONFLICT (key, mark) DO NOTHING RETURNING encode(key, 'hex')`
 /** Times travel as whole microseconds, which is what the server keeps. */
