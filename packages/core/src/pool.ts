@@ -156,7 +156,10 @@ export class Pool {
         windowDelayMs: this.#config.windowDelayMs ?? WINDOW_DELAY_MS,
         bodiesClaimed: false
       }
-      if (await this.catalog.replaceRecord(undefined, fresh)) return fresh
+      if (!(await this.catalog.replaceRecord(undefined, fresh))) continue
+      // From now on it is the pool's record that counts, whoever changes its settings before this store looks again.
+      this.#adopt(fresh)
+      return fresh
     }
     throw new PoolRefusedError(
       'foreign',

@@ -106,8 +106,8 @@ export interface CandidatePage {
   readonly live: number
   /** Unprotected entries that have a row in the window already. */
   readonly alreadyStaged: number
-  /** How many of those rows a put or pin has cancelled: the next executing sweep ends them. */
-  readonly cancelled: number
+  /** The keys of those rows that a put or pin has cancelled: the next executing sweep ends them. In key order. */
+  readonly cancelled: readonly BlobKey[]
   /** Unprotected entries without a row, in key order. */
   readonly keys: readonly BlobKey[]
   /** Where the next page starts (exclusive); `undefined` after the last. */
