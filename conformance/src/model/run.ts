@@ -5,37 +5,10 @@
 import fc from 'fast-check'
 import { equal } from '../expect.js'
 import { oracleOf, type StoreFactory } from '../factory.js'
+import { type ModelOptions, type ModelRuns, runChecks } from './checks.js'
 import type { Step } from './step.js'
 import { anyStep, steps } from './steps/index.js'
 import { contentsOf, type ModelSetup, World } from './world.js'
-
-export interface ModelOptions {
-  /** Most runs; each has a pool of its own. Default 1000. */
-  readonly runs?: number
-  /** When no further run is begun, in milliseconds. Default 7000. */
-  readonly timeLimitMs?: number
-  /** Most steps of a run. Default 60. */
-  readonly stepsMax?: number
-  /** How long a failure may be shortened, in milliseconds. Default 20000. */
-  readonly shrinkLimitMs?: number
-  /** What a failed run printed: the same runs again. */
-  readonly seed?: number
-  /** With `seed`: the one run that failed. */
-  readonly path?: string
-  /** With `seed` and `path`: the steps that a shortened run was left with. */
-  readonly replayPath?: string
-}
-
-export interface ModelRuns {
-  readonly runs: number
-  /** Steps that were carried out, and their number by kind. */
-  readonly steps: number
-  readonly byKind: ReadonlyMap<string, number>
-  /** Of the first check; each one after it has the next. */
-  readonly seed: number
-  /** Whether the time was over before the last run. */
-  readonly isInterrupted: boolean
-}
 
 const setups: fc.Arbitrary<ModelSetup> = fc.record({
   windowDelayMs: fc.constantFrom(0, 0, 60 * 60 * 1000),
@@ -44,45 +17,14 @@ const setups: fc.Arbitrary<ModelSetup> = fc.record({
   isProtected: fc.constantFrom(true, true, true, false)
 })
 
-/** What was done, and how long more may be done. */
-class Tally {
-  runs = 0
-  steps = 0
-  readonly byKind = new Map<string, number>()
-  readonly #shrinkLimitMs: number
-  #endsAtMs: number
-  #hasFailed = false
-
-  constructor(timeLimitMs: number, shrinkLimitMs: number) {
-    this.#endsAtMs = performance.now() + timeLimitMs
-    this.#shrinkLimitMs = shrinkLimitMs
-  }
-
-  get isOver(): boolean {
-    return (this.runs > 0 || this.#hasFailed) && performance.now() > this.#endsAtMs
-  }
-
-  /** From the first failure on, time is for finding the shortest. */
-  fail(): void {
-    if (this.#hasFailed) return
-    this.#hasFailed = true
-    this.#endsAtMs = performance.now() + this.#shrinkLimitMs
-  }
-
-  count(name: string): void {
-    this.steps++
-    this.byKind.set(name, (this.byKind.get(name) ?? 0) + 1)
-  }
-}
-
 /** The world stands in for the model: what a step may do depends on the store's state as the model has it. */
 class StepCommand implements fc.AsyncCommand<World, World> {
   readonly #step: Step
-  readonly #tally: Tally
+  readonly #count: (name: string) => void
 
-  constructor(step: Step, tally: Tally) {
+  constructor(step: Step, count: (name: string) => void) {
     this.#step = step
-    this.#tally = tally
+    this.#count = count
   }
 
   check(world: Readonly<World>): boolean {
@@ -91,7 +33,7 @@ class StepCommand implements fc.AsyncCommand<World, World> {
 
   async run(world: World): Promise<void> {
     await this.#step.run(world)
-    this.#tally.count(this.#step.name)
+    this.#count(this.#step.name)
   }
 
   toString(): string {
@@ -150,30 +92,27 @@ async function onFreshPool(factory: StoreFactory, setup: ModelSetup, act: (world
   }
 }
 
-/** Runs of one check: they share a seed. */
-const BATCH = 25
-
 /**
  * Holds the stores of a factory against the model, and answers how much was tried.
  * @throws the first difference, with the steps that lead to it, seed and path.
  */
-export async function runModel(factory: StoreFactory, options: ModelOptions = {}): Promise<ModelRuns> {
-  const { timeLimitMs = 7_000, shrinkLimitMs = 20_000, runs = 1_000 } = options
-  const { seed: first = Date.now() & 0x7fffffff } = options
-  const tally = new Tally(timeLimitMs, shrinkLimitMs)
-  const property = propertyOf(factory, options, tally)
-  let seed = first
-  for (; tally.runs < runs && !tally.isOver; seed++) {
-    const path = options.path === undefined ? {} : { path: options.path }
-    const details = await fc.check(property, { seed, numRuns: Math.min(BATCH, runs - tally.runs), ...path })
-    if (details.failed) {
-      const report = (await fc.asyncDefaultReportMessage(details)) ?? 'the model failed'
-      throw new Error(`${factory.name}: ${report}\n${legend(factory)}`, { cause: details.errorInstance })
-    }
-    if (options.path !== undefined) break
-  }
-  const { runs: done, steps: carriedOut, byKind, isOver } = tally
-  return { runs: done, steps: carriedOut, byKind, seed: first, isInterrupted: isOver }
+export function runModel(factory: StoreFactory, options: ModelOptions = {}): Promise<ModelRuns> {
+  const { stepsMax = 60, replayPath } = options
+  const replayed = replayPath === undefined ? {} : { replayPath }
+  return runChecks(
+    factory.name,
+    options,
+    ({ count, run }) => {
+      const command = anyStep(contentsOf(factory).length).map(step => new StepCommand(step, count))
+      const commands = fc.commands([command], { maxCommands: stepsMax, size: 'max', ...replayed })
+      return fc.asyncProperty(setups, commands, (setup, sequence) =>
+        run(() =>
+          onFreshPool(factory, setup, world => fc.asyncModelRun(() => ({ model: world, real: world }), sequence))
+        )
+      )
+    },
+    legend(factory)
+  )
 }
 
 /** What the numbers of contents stand for. */
@@ -181,21 +120,4 @@ function legend(factory: StoreFactory): string {
   return contentsOf(factory)
     .map(({ bytes, key }, number) => `content ${number}: ${bytes.length} bytes, ${key}`)
     .join('\n')
-}
-
-function propertyOf(factory: StoreFactory, { stepsMax = 60, replayPath }: ModelOptions, tally: Tally) {
-  const command = anyStep(contentsOf(factory).length).map(step => new StepCommand(step, tally))
-  const replayed = replayPath === undefined ? {} : { replayPath }
-  const commands = fc.commands([command], { maxCommands: stepsMax, size: 'max', ...replayed })
-  return fc.asyncProperty(setups, commands, async (setup, sequence) => {
-    // Runs that the time has no room for are not begun; the tally says how many were.
-    if (tally.isOver) return
-    try {
-      await onFreshPool(factory, setup, world => fc.asyncModelRun(() => ({ model: world, real: world }), sequence))
-      tally.runs++
-    } catch (error) {
-      tally.fail()
-      throw error
-    }
-  })
 }
