@@ -26,10 +26,12 @@ type Postgres = boolean | string
 function selection(postgres: Postgres): { include?: string[]; exclude?: string[] } {
   const onServer = typeof postgres === 'string' ? [`${postgres}/**`] : postgres ? ['**'] : []
   if (part === 'embedded') return { exclude: [...never, properties, ...onServer] }
-  if (part === 'properties') return { include: [properties] }
+  // Property suites in a folder that needs the server belong to the server's part: they have a server to themselves there.
+  if (part === 'properties')
+    return { include: [properties], exclude: [...never, ...(postgres === true ? [] : onServer)] }
   if (part !== 'postgres') return {}
-  const specs = typeof postgres === 'string' ? [`${postgres}/**/*.spec.ts`] : ['tests/**/*.spec.ts']
-  return { include: postgres === false ? [] : specs, exclude: [...never, properties] }
+  if (typeof postgres === 'string') return { include: [`${postgres}/**/*.spec.ts`] }
+  return { include: postgres ? ['tests/**/*.spec.ts'] : [], exclude: [...never, properties] }
 }
 
 // Joins the PostgreSQL server of this run, or starts it, and lets go of it when the run ends.

@@ -54,8 +54,9 @@ function testedIn(part) {
     const usesKit = json.name === testkit || [json.dependencies, json.devDependencies].some(each => each?.[testkit])
     const isWhole = usesKit && !existsSync(inRoot(folder, 'tests', 'postgres'))
     return file => {
+      if (file.startsWith('postgres/')) return 'postgres'
       if (/(^|\/)properties[^/]*\.spec\.ts$/.test(file)) return 'properties'
-      return isWhole || file.startsWith('postgres/') ? 'postgres' : 'embedded'
+      return isWhole ? 'postgres' : 'embedded'
     }
   }
   const hasSpecs = each =>

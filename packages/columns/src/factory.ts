@@ -54,6 +54,8 @@ const CLOSE_WAIT_MS = 2_000
 interface Opened {
   readonly media: Media
   readonly site: Site
+  /** Where its large medium is: on a site of somebody else in a pool that was handed it. */
+  readonly largeSite: Site
   readonly tuning: OpenTuning
 }
 
@@ -101,9 +103,9 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
   const stores = new Map<Store, Opened>()
   const sites = new Set<Site>()
 
-  const openIn = async (site: Site, media: Media, tuning: OpenTuning): Promise<Store> => {
-    const store = await openOn(media, draft, tuning)
-    stores.set(store, { media, site, tuning })
+  const openAs = async (opened: Opened): Promise<Store> => {
+    const store = await openOn(opened.media, draft, opened.tuning)
+    stores.set(store, opened)
     return store
   }
   const freshSite = async () => {
@@ -119,20 +121,21 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
   const has = (trait: Trait) => draft.traits.includes(trait)
   const open: StoreFactory['open'] = async (tuning = {}) => {
     const site = await freshSite()
-    return await openIn(site, await draft.media(site), tuning)
+    return await openAs({ media: await draft.media(site), site, largeSite: site, tuning })
   }
   const second: StoreFactory['second'] = async (store, tuning) => {
-    const { site, media, tuning: before } = openedAs(store)
-    return await openIn(site, media, tuning ?? withoutWrap(before))
+    const opened = openedAs(store)
+    return await openAs({ ...opened, tuning: tuning ?? withoutWrap(opened.tuning) })
   }
   const reopen: StoreFactory['reopen'] = async (store, tuning) => {
-    const { site, media, tuning: before } = openedAs(store)
+    const opened = openedAs(store)
     await store.close()
-    return await openIn(site, media, tuning ?? withoutWrap(before))
+    return await openAs({ ...opened, tuning: tuning ?? withoutWrap(opened.tuning) })
   }
   const foreign: StoreFactory['foreign'] = async (store, tuning = {}) => {
+    const { largeSite } = openedAs(store)
     const site = await freshSite()
-    return await openIn(site, await draft.media(site, openedAs(store).site), tuning)
+    return await openAs({ media: await draft.media(site, largeSite), site, largeSite, tuning })
   }
   return {
     name: draft.name,

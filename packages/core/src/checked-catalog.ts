@@ -33,6 +33,7 @@ import type {
   Trashed
 } from './engine.js'
 import type { CallOptions, EngineCalls } from './engine-calls.js'
+import { EngineError } from './errors.js'
 import type { BlobKey } from './key.js'
 
 const READ = { readOnly: true } as const
@@ -53,8 +54,13 @@ export class CheckedCatalog {
 
   readonly name: string
 
-  readRecord(): Promise<PoolRecord | undefined> {
-    return this.#calls.run('meta.read', READ, call => this.#catalog.meta.read(call))
+  /** @throws EngineError `corrupt` for a record that cannot be one of ours: nobody may sweep by a delay that is none. */
+  async readRecord(): Promise<PoolRecord | undefined> {
+    const record = await this.#calls.run('meta.read', READ, call => this.#catalog.meta.read(call))
+    const damaged = record && damagedField(record)
+    if (damaged === undefined) return record
+    const advice = `the pool's record is damaged (${damaged}); restore the catalog from a backup`
+    throw new EngineError(this.name, 'meta.read', 'corrupt', advice)
   }
 
   replaceRecord(expected: PoolRecord | undefined, next: PoolRecord): Promise<boolean> {
@@ -282,6 +288,16 @@ function isPossible({ bytes, healing }: Publication, { outcome }: PublishOutcome
   if (outcome === 'stage-lost') return bytes.kind === 'staged'
   if (outcome === 'healed') return bytes.kind !== 'none' && healing !== undefined
   return outcome === 'existed' || (outcome === 'created' && bytes.kind !== 'none')
+}
+
+/** The first field of a record that holds what no version of this library has written. */
+function damagedField(record: PoolRecord): keyof PoolRecord | undefined {
+  const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = record
+  if (typeof poolId !== 'string' || poolId === '') return 'poolId'
+  if (!Number.isSafeInteger(protocol) || protocol < 1) return 'protocol'
+  if (typeof algorithm !== 'string' || algorithm.length === 0) return 'algorithm'
+  if (!Number.isSafeInteger(windowDelayMs) || windowDelayMs < 0) return 'windowDelayMs'
+  return typeof bodiesClaimed === 'boolean' ? undefined : 'bodiesClaimed'
 }
 
 function lostWithItsProcess(): void {}

@@ -215,7 +215,10 @@ export class Pool {
         bodiesClaimed: false,
         ...(await this.#home.here())
       }
-      if (await this.catalog.replaceRecord(undefined, fresh)) return fresh
+      if (!(await this.catalog.replaceRecord(undefined, fresh))) continue
+      // From now on it is the pool's record that counts, whoever changes its settings before this store looks again.
+      this.#adopt(fresh)
+      return fresh
     }
     throw new PoolRefusedError(
       'foreign',

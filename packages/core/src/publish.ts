@@ -4,6 +4,7 @@
  */
 
 import type { Derivation } from './derive.js'
+import { dropTrash, nothingDropped } from './drop.js'
 import type { Entry, Locator, Place, PublishedBytes, PublishOutcome } from './engine.js'
 import { CorruptBlobError, EngineError, PutError } from './errors.js'
 import type { BlobKey } from './key.js'
@@ -56,6 +57,7 @@ export class Publisher {
     let healing: Place | undefined
     for (let attempt = 0; attempt < HEAL_ATTEMPTS; attempt++) {
       const published = await this.#attempt(content, healing)
+      if (published?.outcome === 'healed') await this.#dropReplaced(healing)
       if (published?.outcome !== 'existed') return published
       healing = await this.#brokenPlace(published.entry, content).catch(error => {
         published.pin?.release()
@@ -81,6 +83,15 @@ export class Publisher {
     if (entry !== undefined) return this.#confirm(reservation, entry.length)
     this.#pins.abandon(reservation)
     return undefined
+  }
+
+  /**
+   * Where bodies need not wait, the replaced one goes before the put answers: a catalog in memory that is made anew from its
+   * bodies could otherwise take the broken one for the entry.
+   */
+  async #dropReplaced(place: Place | undefined): Promise<void> {
+    if (place?.tier !== 'large' || this.#pool.trashDelayMs > 0) return
+    await dropTrash(this.#pool, nothingDropped(), () => true).catch(triedAgainLater)
   }
 
   async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
@@ -160,6 +171,9 @@ export class Publisher {
     }
   }
 }
+
+/** The entry is healed whatever happens here: what could not be dropped stays in trash, for maintenance. */
+function triedAgainLater(): void {}
 
 export function stageLost(key?: BlobKey): PutError {
   const message = 'the put was silent for longer than its stage may live, and was given up; put the content again'

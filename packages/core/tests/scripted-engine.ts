@@ -488,7 +488,8 @@ export class Scripted {
   #candidates(epoch: Set<BlobKey> | undefined, after: BlobKey | undefined, limit: number) {
     const page = this.#sorted(after).slice(0, limit)
     const keys: BlobKey[] = []
-    let [live, alreadyStaged, cancelled] = [0, 0, 0]
+    const cancelled: BlobKey[] = []
+    let [live, alreadyStaged] = [0, 0]
     for (const { key } of page) {
       const row = this.window.get(key)
       const isInEpoch = this.#form === 'inline' && epoch?.has(key)
@@ -496,7 +497,7 @@ export class Scripted {
       else if (row === undefined) keys.push(key)
       else {
         alreadyStaged++
-        if (row.cancelled) cancelled++
+        if (row.cancelled) cancelled.push(key)
       }
     }
     const next = page.length === limit ? page.at(-1)?.key : undefined

@@ -1,9 +1,14 @@
 // Any body, in any chunks, of any length around a window or two, comes back in any range; and what is not sealed leaves nothing.
+import { runBodiesModel } from '@alkblobs/conformance/model'
+import type { BodyStore } from '@alkblobs/core/engine'
+import { freshDatabase } from '@alkblobs/testkit'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
+import { pglo } from '../src/index.js'
 import {
   call,
   claimed,
+  context,
   database,
   keyOf,
   MIB,
@@ -53,4 +58,25 @@ onServer('any body', () => {
       { numRuns: 25 }
     )
   })
+})
+
+/** A database for each run: large objects belong to no schema. */
+async function openBodies() {
+  const db = await freshDatabase()
+  const engine = await pglo({ url: db.url, schema: 'lo' }).open(context)
+  return {
+    bodies: engine.bodies as BodyStore,
+    async close() {
+      await engine.close()
+      await db.drop()
+    }
+  }
+}
+
+onServer('the body store', () => {
+  it('does what the model does', async () => {
+    const done = await runBodiesModel(openBodies, { timeLimitMs: 5_000 })
+    process.stdout.write(`bodies of pglo: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
+    expect(done.runs).toBeGreaterThan(0)
+  }, 60_000)
 })

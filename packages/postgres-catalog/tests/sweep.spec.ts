@@ -50,13 +50,20 @@ describeServer('candidates', () => {
     )
     await catalog.publish([inline(2)], call())
     const first = await catalog.candidates(lease, undefined, 4, call())
-    expect(first).toEqual({ scanned: 4, live: 1, alreadyStaged: 2, cancelled: 1, keys: [keyOf(4)], next: keyOf(4) })
+    expect(first).toEqual({
+      scanned: 4,
+      live: 1,
+      alreadyStaged: 2,
+      cancelled: [keyOf(2)],
+      keys: [keyOf(4)],
+      next: keyOf(4)
+    })
     const second = await catalog.candidates(lease, first.next, 4, call())
     expect(second).toEqual({
       scanned: 2,
       live: 0,
       alreadyStaged: 0,
-      cancelled: 0,
+      cancelled: [],
       keys: [keyOf(5), keyOf(6)],
       next: undefined
     })

@@ -8,9 +8,9 @@ import { busySessions } from './sessions.js'
 /** Where the engine keeps its tables unless it is told otherwise. */
 export const PGLO_SCHEMA = 'alkblobs_pglo'
 
-/** An object without a row is one half of a write, whoever left it. */
+/** A row without an object is no body; an object without a row is one half of a write, whoever left it. */
 const COUNTS = `SELECT
-  (SELECT count(*)::int FROM ${PGLO_SCHEMA}.lo_entries) AS bodies,
+  (SELECT count(*)::int FROM ${PGLO_SCHEMA}.lo_entries e JOIN pg_largeobject_metadata m ON m.oid = e.loid) AS bodies,
   (SELECT count(*)::int FROM pg_largeobject_metadata m
      WHERE NOT EXISTS (SELECT FROM ${PGLO_SCHEMA}.lo_entries e WHERE e.loid = m.oid)) AS stages`
 

@@ -111,8 +111,8 @@ export interface CandidatePage {
   readonly live: number
   /** Unprotected entries that have a row in the window already. */
   readonly alreadyStaged: number
-  /** How many of those rows a put or pin has cancelled: the next executing sweep ends them. */
-  readonly cancelled: number
+  /** The keys of those rows that a put or pin has cancelled: the next executing sweep ends them. In key order. */
+  readonly cancelled: readonly BlobKey[]
   /** Unprotected entries without a row. */
   readonly keys: readonly BlobKey[]
   /** Opaque cursor of the next page; `undefined` after the last. */

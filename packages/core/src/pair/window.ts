@@ -46,7 +46,11 @@ export function windowOf(pair: Pair, leases: PairLeases): Window {
 
 /** Memory cannot look at the application's tables; the server is asked about the keys that nothing else protects. */
 async function judgedByTables({ far }: Pair, page: CandidatePage, lease: Lease | undefined, call: Call) {
-  if (far.sqlLiveness === undefined || page.keys.length === 0) return page
-  const live = new Set(await far.sqlLiveness.among(page.keys, lease, call))
-  return { ...page, live: page.live + live.size, keys: page.keys.filter(key => !live.has(key)) }
+  const asked = [...page.keys, ...page.cancelled]
+  if (far.sqlLiveness === undefined || asked.length === 0) return page
+  const live = new Set(await far.sqlLiveness.among(asked, lease, call))
+  const keys = page.keys.filter(key => !live.has(key))
+  const cancelled = page.cancelled.filter(key => !live.has(key))
+  const alreadyStaged = page.alreadyStaged - page.cancelled.length + cancelled.length
+  return { ...page, live: page.live + live.size, alreadyStaged, cancelled, keys }
 }

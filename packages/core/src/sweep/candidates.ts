@@ -22,24 +22,19 @@ export async function stageCandidates(run: SweepRun): Promise<void> {
 
 async function stagePage(run: SweepRun, page: CandidatePage): Promise<void> {
   const { report } = run
-  const live = page.keys.length > 0 ? await run.live.among(page.keys) : new Set()
-  const dead = page.keys.filter(key => !live.has(key))
+  const judged = run.options.dryRun === true ? [...page.keys, ...page.cancelled] : page.keys
+  const live = judged.length > 0 ? await run.live.among(judged) : new Set()
+  const dead = judged.filter(key => !live.has(key))
   run.assertGoing()
-  const staged = await stage(run, page, dead)
+  const staged = await stage(run, dead)
   report.scanned += page.scanned
-  report.live += page.live + page.keys.length - dead.length + (dead.length - staged.newly)
-  report.alreadyStaged += page.alreadyStaged - staged.anew
-  report.candidatesStaged += staged.newly + staged.anew
+  report.live += page.live + judged.length - staged
+  report.alreadyStaged += page.alreadyStaged - (judged.length - page.keys.length)
+  report.candidatesStaged += staged
 }
 
-/** `anew`: rows that a put has cancelled; a dry run counts them as the next sweep would, which ends and re-stages them. */
-async function stage(
-  run: SweepRun,
-  page: CandidatePage,
-  dead: readonly BlobKey[]
-): Promise<{ newly: number; anew: number }> {
-  if (run.options.dryRun === true) return { newly: dead.length, anew: page.cancelled }
-  if (dead.length === 0) return { newly: 0, anew: 0 }
-  const staged = await run.pool.catalog.stageCandidates(run.held, dead)
-  return { newly: staged.length, anew: 0 }
+/** A dry run counts rows that a put has cancelled as the next sweep would, which ends them and judges their keys anew. */
+async function stage(run: SweepRun, dead: readonly BlobKey[]): Promise<number> {
+  if (run.options.dryRun === true || dead.length === 0) return dead.length
+  return (await run.pool.catalog.stageCandidates(run.held, dead)).length
 }

@@ -7,12 +7,13 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
     candidates: (lease, after, limit, call) =>
       atomic(call, () => {
         const epoch = lease && medium.checkLease(lease).epoch
-        const page = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0 }
+        const page = { scanned: 0, live: 0, alreadyStaged: 0 }
         const keys: BlobKey[] = []
+        const cancelled: BlobKey[] = []
         let last: BlobKey | undefined
         for (const [key] of medium.entries.after(after as BlobKey | undefined)) {
           // One entry beyond the page tells whether there is another page.
-          if (page.scanned === limit) return { ...page, keys, next: last }
+          if (page.scanned === limit) return { ...page, cancelled, keys, next: last }
           page.scanned += 1
           last = key
           const row = medium.window.get(key)
@@ -20,10 +21,10 @@ export function window(medium: Medium): Pick<Catalog, 'candidates' | 'stageCandi
           else if (row === undefined) keys.push(key)
           else {
             page.alreadyStaged += 1
-            if (row.cancelled) page.cancelled += 1
+            if (row.cancelled) cancelled.push(key)
           }
         }
-        return { ...page, keys, next: undefined }
+        return { ...page, cancelled, keys, next: undefined }
       }),
 
     stageCandidates: (lease, keys, call) =>

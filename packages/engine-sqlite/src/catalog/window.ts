@@ -37,7 +37,7 @@ const DUE = `
 const MARK = 'INSERT INTO gc_window (key, mark, staged_at, delay_ms) VALUES (?, ?, ?, 0)'
 
 const EMPTY = new Uint8Array(0)
-const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0, keys: [], next: undefined }
+const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: [], keys: [], next: undefined }
 
 export function windowOf(pool: Pool, leases: Leases): Pick<Catalog, 'candidates' | 'stageCandidates' | 'due' | 'mark'> {
   return {
@@ -70,16 +70,18 @@ function candidatePage(pool: Pool, at: Connection, after: string | undefined, li
   const rows = at.rows<[string, number]>(CANDIDATES, Date.now(), from, limit)
   const counts: [number, number, number, number] = [0, 0, 0, 0]
   const keys: BlobKey[] = []
+  const cancelled: BlobKey[] = []
   for (const [hex, protection] of rows) {
     counts[protection as 0 | 1 | 2 | 3]++
     if (protection === 0) keys.push(pool.keyOf(hex))
+    if (protection === 3) cancelled.push(pool.keyOf(hex))
   }
-  const [, live, waiting, cancelled] = counts
+  const [, live, waiting] = counts
   const last = rows.length < limit ? undefined : rows.at(-1)?.[0]
   return {
     scanned: rows.length,
     live,
-    alreadyStaged: waiting + cancelled,
+    alreadyStaged: waiting + cancelled.length,
     cancelled,
     keys,
     next: last === undefined ? undefined : pool.keyOf(last)

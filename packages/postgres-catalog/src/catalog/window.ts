@@ -43,7 +43,7 @@ const candidates = ({ hasLiveKeys, conditions }: Judges) => `
     FROM page e
   )
   SELECT count(*), count(*) FILTER (WHERE protection = 1), count(*) FILTER (WHERE protection >= 2),
-         count(*) FILTER (WHERE protection = 3),
+         coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 3), ''),
          coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
          (SELECT encode(key, 'hex') FROM last)
   FROM judged`
@@ -73,7 +73,7 @@ const MARK = `
   SELECT $1::bytea, $2, clock_timestamp(), 0
   WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = $1::bytea AND p.expires_at > clock_timestamp())`
 
-const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0, keys: [], next: undefined }
+const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: [], keys: [], next: undefined }
 /** Hexadecimal digits of a key. */
 const HEX = 64
 
@@ -152,17 +152,16 @@ async function candidatePage(
 ): Promise<CandidatePage> {
   const from = after === undefined ? EMPTY : digestOf(after as BlobKey)
   const row = await judged(judges.conditions, () =>
-    at.row<[bigint, bigint, bigint, bigint, string, string | null]>(candidates(judges), from, limit)
+    at.row<[bigint, bigint, bigint, string, string, string | null]>(candidates(judges), from, limit)
   )
-  const [scanned, live, alreadyStaged, cancelled] = (row ?? [0n, 0n, 0n, 0n]).slice(0, 4).map(Number) as number[]
-  const last = row?.[5]
+  const [scanned, live, alreadyStaged, cancelled, keys, last] = row ?? [0n, 0n, 0n, '', '', null]
   return {
-    scanned: scanned as number,
-    live: live as number,
-    alreadyStaged: alreadyStaged as number,
-    cancelled: cancelled as number,
-    keys: keysIn(pool, row?.[4] ?? ''),
-    next: (scanned as number) < limit || typeof last !== 'string' ? undefined : pool.keyOf(last)
+    scanned: Number(scanned),
+    live: Number(live),
+    alreadyStaged: Number(alreadyStaged),
+    cancelled: keysIn(pool, cancelled),
+    keys: keysIn(pool, keys),
+    next: Number(scanned) < limit || last === null ? undefined : pool.keyOf(last)
   }
 }
 
