@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { promisify } from 'node:util'
 import type { StageId } from '@alkblobs/core/engine'
-import { startServer } from '@alkblobs/testkit'
+import { Commits, startServer } from '@alkblobs/testkit'
 import { expect, it } from 'vitest'
 import { pglo } from '../src/index.js'
 import {
@@ -99,12 +99,32 @@ onServer('a body whose session dies', () => {
 })
 
 onServer('a commit whose answer is lost', () => {
+  it.each(['answer', 'request'] as const)('(lost: %s) is a body, or none, as the seal says', async what => {
+    const db = await database()
+    const commits = await Commits.to(db)
+    atEnd(() => commits.close())
+    const { engine, bodies } = await claimed({ url: commits.url(db.url) })
+    const writer = await bodies.create(newStage(), {}, call)
+    await writer.write(pattern(2 * MIB))
+    commits.loseNext(what)
+    const sealed = writer.seal(keyOf(pattern(2 * MIB)))
+    if (what === 'answer') {
+      expect((await readRange(bodies, await sealed)).equals(pattern(2 * MIB))).toBe(true)
+      expect([await objects(db), await rows(db)]).toEqual([1, 1])
+    } else {
+      expect(await failure(engine, sealed)).toBe('transient')
+      expect([await objects(db), await rows(db)]).toEqual([0, 0])
+      await writer.discard()
+    }
+    expect(commits.lost).toBe(1)
+  })
+
   it.each([
-    [10, 'transient', false],
-    [10, 'transient', true],
-    [2 * MIB, 'outcome-unknown', false],
-    [2 * MIB, 'outcome-unknown', true]
-  ])('of %i bytes is %s, and is taken back (it took effect: %s)', async (length, kind, tookEffect) => {
+    [10, false],
+    [10, true],
+    [2 * MIB, false],
+    [2 * MIB, true]
+  ])('of %i bytes and did not take effect is taken back (it did after all: %s)', async (length, tookEffect) => {
     const db = await database()
     const { engine, bodies } = await claimed(db)
     await db.query(`CREATE FUNCTION public.slow() RETURNS trigger LANGUAGE plpgsql AS
@@ -123,7 +143,7 @@ onServer('a commit whose answer is lost', () => {
     // Whoever drops the stage now must not be told that nothing is there.
     expect(engine.classify((await bodies.drop([stage], call))[0]?.error)).toBe('conflict')
     await terminate(db, (await sleeping())[0]?.pid as number)
-    expect(await sealed).toBe(kind)
+    expect(await sealed).toBe('transient')
     // The other way it may have gone: it took effect, and only the answer did not come.
     if (tookEffect) {
       await db.query('DROP TRIGGER slow ON lo.lo_entries')

@@ -16,6 +16,7 @@ import type { CheckedConfig, Timeouts } from './config.js'
 import { copyIn, copyOut } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
 import { withoutSecrets } from './failure.js'
+import { originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
 import { openTransport } from './transport.js'
 import { type Column, decodeRow, encode, type Param, UNTOUCHED, type Value } from './values.js'
@@ -49,6 +50,12 @@ export class Connection {
   #isSpoiled = false
   /** The process that serves this session. */
   pid = 0
+  /** When that process started, in seconds since 1970. */
+  startedAt = ''
+  /** Which server it is of, and on which timeline, if that can be known. */
+  origin: string | undefined
+  /** When it was ready, on the clock of `performance.now()`. */
+  openedMs = 0
   /** As in `server_version_num`. */
   serverVersion = 0
   /** Whether something between here and the server has answered for it, so that the process may change. */
@@ -190,10 +197,13 @@ export class Connection {
     this.#socket = await this.until(openTransport(this.#config, socket => this.#adopt(socket)))
     const answer = await this.#ask(SETTING_STATEMENT, settingParams(this.#config, timeouts))
     const [row] = answer
-    const [pid, version] = row === undefined ? [] : decodeRow(row, answer.columns ?? [])
+    const [pid, version, startedAt] = row === undefined ? [] : decodeRow(row, answer.columns ?? [])
     this.pid = Number(pid)
+    this.startedAt = String(startedAt)
     this.serverVersion = Number(version)
     this.isProxied = answer.state?.pid !== this.pid
+    this.origin = await originOf(this)
+    this.openedMs = performance.now()
   }
 
   /**

@@ -1,8 +1,9 @@
 /** A session of one's own: for a lock that lives as long as it, or a transaction that lasts. */
 import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type { Connection } from './connection.js'
+import type { Begun, LostAnswer } from './outcome.js'
 import { heard, over, type Session } from './session.js'
-import { BEGIN, commit, rollback } from './transaction.js'
+import { begin, commit, rollback } from './transaction.js'
 import type { Param, Value } from './values.js'
 
 /** Longest one statement may take that is asked without a call of its own. */
@@ -15,7 +16,10 @@ export interface HeldSession extends Session {
   during<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T>
   /** Opens a transaction that lasts until `commit` or `rollback`. */
   begin(call: Call): Promise<void>
-  /** @throws EngineFault `outcome-unknown` if the answer was lost; with any other error it was rolled back. */
+  /**
+   * Resolves once it is committed, though the session may have ended in it. @throws EngineFault `outcome-unknown` if the answer was
+   * lost and nobody could say what became of it; with any other error it was rolled back.
+   */
   commit(call: Call): Promise<void>
   /** Never throws: a session that does not answer is ended, which rolls back. */
   rollback(call: Call): Promise<void>
@@ -27,10 +31,14 @@ export interface HeldSession extends Session {
 
 export class Held implements HeldSession {
   readonly #connection: Connection
+  readonly #settle: (lost: LostAnswer, call: Call) => Promise<void>
+  /** The transaction that was begun last. */
+  #begun: Begun | undefined
 
-  /** `ended` is told once, when the connection is gone. */
-  constructor(connection: Connection, ended: () => void) {
+  /** `ended` is told once, when the connection is gone; `settle` finds out what became of a commit. */
+  constructor(connection: Connection, ended: () => void, settle: (lost: LostAnswer, call: Call) => Promise<void>) {
     this.#connection = connection
+    this.#settle = settle
     if (connection.isAlive) connection.lost.addEventListener('abort', ended, { once: true })
     else ended()
   }
@@ -65,16 +73,19 @@ export class Held implements HeldSession {
   }
 
   async begin(call: Call): Promise<void> {
-    await this.during(call, session => session.run(BEGIN))
-  }
-
-  async commit(call: Call): Promise<void> {
-    const unbind = this.#connection.bindTo(call)
+    const connection = this.#connection
+    const unbind = connection.bindTo(call)
     try {
-      await commit(this.#connection)
+      this.#begun = await begin(connection, call)
     } finally {
       unbind()
     }
+  }
+
+  async commit(call: Call): Promise<void> {
+    const lost = await commit(this.#connection, this.#begun, call)
+    // The session has ended, so its place is free for whoever asks.
+    if (lost !== undefined) await this.#settle(lost, call)
   }
 
   rollback(call: Call): Promise<void> {

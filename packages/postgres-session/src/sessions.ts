@@ -4,10 +4,11 @@ import { type CheckedConfig, type ConnectionConfig, checkConfig, type Timeouts }
 import { Connection } from './connection.js'
 import { remaining } from './deadline.js'
 import { Held, type HeldSession } from './held.js'
+import { type LostAnswer, settle } from './outcome.js'
 import { checkProcess, checkProxy } from './pooling.js'
 import { Places, type Use } from './queue.js'
 import { over, type Session } from './session.js'
-import { inTransaction } from './transaction.js'
+import { type Attempt, inTransaction } from './transaction.js'
 
 /** A session that nobody used for so long is not worth a place on the server. */
 const IDLE_MS = 60_000
@@ -36,12 +37,15 @@ export class Sessions {
 
   /**
    * One transaction (READ COMMITTED): committed when this resolves, rolled back when it rejects, and only with an EngineFault
-   * `outcome-unknown` it is not known which. What lost against others (40001, 40P01, 55P03) is a `conflict` and may be run again.
+   * `outcome-unknown` it is not known which: the answer to the commit was lost, and nobody could say before the deadline. What lost against others (40001, 40P01, 55P03) is a `conflict` and may be run again.
    */
   async transaction<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
     for (;;) {
       const attempt = await this.#borrow(call, (connection, isFresh) => attemptOn(connection, isFresh, call, work))
-      if (attempt !== undefined) return attempt.result
+      if (attempt === undefined) continue
+      // Asked when the place is free again: whoever waits for one may be whom it takes to find out.
+      if (attempt.lost !== undefined) await this.#settle(attempt.lost, call)
+      return attempt.result
     }
   }
 
@@ -58,7 +62,11 @@ export class Sessions {
       this.#places.free('hold')
       throw error
     }
-    return new Held(connection, () => this.#places.free('hold'))
+    return new Held(
+      connection,
+      () => this.#places.free('hold'),
+      (lost, call) => this.#settle(lost, call)
+    )
   }
 
   /** Ends every session, held ones too. Resolves when their sockets are closed; later calls are refused. */
@@ -67,6 +75,13 @@ export class Sessions {
     this.#places.refuseAll(closed())
     for (const { timer } of this.#idle.splice(0)) clearTimeout(timer)
     await Promise.all([...this.#open].map(connection => connection.end()))
+  }
+
+  #settle(lost: LostAnswer, call: Call): Promise<void> {
+    return settle(lost, call, (attempt, look) => {
+      if (this.#isClosed) return Promise.resolve('unknown')
+      return this.#borrow(attempt, connection => over(connection, attempt, () => look(connection)))
+    })
   }
 
   async #borrow<T>(call: Call, work: (connection: Connection, isFresh: boolean) => Promise<T>): Promise<T> {
@@ -154,13 +169,13 @@ async function attemptOn<T>(
   isFresh: boolean,
   call: Call,
   work: (session: Session) => Promise<T>
-): Promise<{ readonly result: T } | undefined> {
+): Promise<Attempt<T> | undefined> {
   let isBegun = false
   try {
     const begun = () => {
       isBegun = true
     }
-    return { result: await inTransaction(connection, call, work, begun) }
+    return await inTransaction(connection, call, work, begun)
   } catch (error) {
     if (isBegun || isFresh || connection.isAlive || call.signal?.aborted || remaining(call) <= 0) throw error
     return undefined

@@ -41,12 +41,14 @@ function settings({ applicationName }: CheckedConfig, { lockTimeoutMs }: Timeout
 }
 
 /**
- * One statement that makes all settings that this server knows, and answers the process behind the session and the
- * server's version. `synchronous_commit` is only ever made stricter: whoever chose to wait for replicas does so. Servers on
+ * One statement that makes all settings that this server knows, and answers the process behind the session, the server's version and
+ * when the process started. `synchronous_commit` is only ever made stricter: whoever chose to wait for replicas does so. Servers on
  * other systems than Linux refuse to look for vanished clients.
  */
 export const SETTING_STATEMENT = `
   SELECT pg_catalog.pg_backend_pid(), pg_catalog.current_setting('server_version_num')::pg_catalog.int4,
+    (SELECT EXTRACT(epoch FROM backend_start)::pg_catalog.text
+     FROM pg_catalog.pg_stat_get_activity(pg_catalog.pg_backend_pid())),
     pg_catalog.count(pg_catalog.set_config(s.name, v.value, false))
   FROM (SELECT * FROM ROWS FROM (pg_catalog.unnest($1::pg_catalog.text[]), pg_catalog.unnest($2::pg_catalog.text[]))
     UNION ALL SELECT 'synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')

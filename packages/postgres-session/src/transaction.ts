@@ -6,7 +6,7 @@
  * | BEGIN or the work failed | rolled back: by us, or by the server when it notices that we are gone |
  * | the server answered COMMIT with an ERROR | rolled back |
  * | it answered with the tag ROLLBACK | the work had swallowed an error; rolled back |
- * | anything else instead of the answer | nothing: `outcome-unknown` |
+ * | anything else instead of the answer | nothing: somebody else has to ask, see `outcome.ts` |
  *
  * FATAL is no answer: a server that is told to stop while it waits for a replica has committed and says FATAL.
  */
@@ -14,11 +14,23 @@ import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type { Connection } from './connection.js'
 import { remaining, within } from './deadline.js'
 import { ServerError } from './failure.js'
+import { type Begun, LostAnswer } from './outcome.js'
 import { Borrowed, type Session } from './session.js'
 
-export const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+/** The number by which a lost answer can be asked for comes with it, in one message; a standby, which gives none, may read. */
+const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT
+  CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_xact_id()::text END,
+  CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_flush_lsn()::text END`
 /** A rollback has nothing to wait for; a server that takes longer is not there. */
 const ROLLBACK_MS = 1_000
+/** The part of a call's patience that a commit may wait for its answer; the rest is for asking what became of it. */
+const ANSWER_PART = 0.75
+
+/** What the work answered, and whether the answer to its commit is missing. */
+export interface Attempt<T> {
+  readonly result: T
+  readonly lost: LostAnswer | undefined
+}
 
 /** Runs the work in a transaction on a connection that has none open; `begun` is told when there is something to undo. */
 export async function inTransaction<T>(
@@ -26,17 +38,34 @@ export async function inTransaction<T>(
   call: Call,
   work: (session: Session) => Promise<T>,
   begun: () => void
-): Promise<T> {
+): Promise<Attempt<T>> {
   const unbind = connection.bindTo(call)
   try {
-    await connection.run(BEGIN)
+    const mark = await begin(connection, call)
     begun()
     const result = await worked(connection, call, work)
+    unbind()
     // Not raced against the connection's end as the work was: that end means something else from here on.
-    await commit(connection)
-    return result
+    return { result, lost: await commit(connection, mark, call) }
   } finally {
     unbind()
+  }
+}
+
+/** Opens a transaction. `undefined` where the server gave it no number. */
+export async function begin(connection: Connection, call: Call): Promise<Begun | undefined> {
+  const beganMs = performance.now()
+  try {
+    const [row] = await connection.rows<[string | null, string | null]>(BEGIN)
+    const [xid, flushedLsn] = row ?? []
+    const { pid, startedAt, origin } = connection
+    return typeof xid === 'string' && typeof flushedLsn === 'string'
+      ? { xid, flushedLsn, beganMs, pid, startedAt, origin }
+      : undefined
+  } catch (error) {
+    // It may have failed half-way, in an open transaction.
+    await rollback(connection, call)
+    throw error
   }
 }
 
@@ -52,14 +81,38 @@ async function worked<T>(connection: Connection, call: Call, work: (session: Ses
   }
 }
 
-/** @throws EngineFault `outcome-unknown` if it may have happened; anything else if it has not. */
-export async function commit(connection: Connection): Promise<void> {
-  const answer = await connection.run('COMMIT').catch((error: unknown) => {
+/**
+ * Commits; the signal of the call has no say any more. Answers what is missing if the answer is, and the connection has ended then.
+ * @throws if it was rolled back.
+ */
+export async function commit(
+  connection: Connection,
+  begun: Begun | undefined,
+  call: Call
+): Promise<LostAnswer | undefined> {
+  const unbind = bindCommit(connection, call)
+  try {
+    const answer = await connection.run('COMMIT')
+    if (answer.command === 'COMMIT') return undefined
+  } catch (error) {
     if (error instanceof ServerError && error.severity === 'ERROR') throw error
-    throw new EngineFault('outcome-unknown', 'the answer to a commit was lost', error)
-  })
-  if (answer.command === 'COMMIT') return
+    connection.kill(error)
+    return new LostAnswer(begun, error)
+  } finally {
+    unbind()
+  }
   throw new EngineFault('unknown', 'a statement of the transaction had failed, so it was rolled back')
+}
+
+/** @throws what the connection has ended of, or for a deadline that has passed, before anything was asked. */
+function bindCommit(connection: Connection, call: Call): () => void {
+  if (connection.lost.aborted) throw connection.lost.reason
+  try {
+    return connection.bindTo(within({ deadlineMs: call.deadlineMs }, ANSWER_PART * remaining(call)))
+  } catch (error) {
+    connection.kill(error)
+    throw error
+  }
 }
 
 /** Rolls back if the connection is there; if it does not answer, it is ended, which comes to the same. */

@@ -33,21 +33,57 @@ describeWithServer('a commit', () => {
     await expectWorking(over)
   })
 
-  test('whose answer is lost by a reset is unknown at once', async () => {
+  test('whose answer is lost by a reset has the result that it would have had', async () => {
     const { over, wire, stored } = await bench()
-    const asked = over.transaction(call(), async session => {
+    const lost = await over.transaction(call(), async session => {
       await session.run('INSERT INTO public.t VALUES (1)')
-      wire.mute()
+      wire.resetAfter(0)
+      return session.pid
     })
-    const outcome = codeOf(asked)
-    await eventually('committed', async () => (await stored()).length > 0)
-    wire.reset()
-    wire.heal()
-    expect(await outcome).toBe('outcome-unknown')
+    expect(await stored()).toEqual([1])
+    expect(await over.use(call(), async session => session.pid)).not.toBe(lost)
     await expectWorking(over)
   })
 
-  test('that never reached the server is unknown too, and did not happen', async () => {
+  test('whose answer does not come on its own connection is asked for on another, before the deadline', async () => {
+    const { db, over, wire, stored } = await bench()
+    const pid = await over.transaction(call(2_000), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      wire.swallow('answers')
+      return session.pid
+    })
+    expect(wire.dropped).toBeGreaterThan(0)
+    expect(await stored()).toEqual([1])
+    await db.query('SELECT pg_terminate_backend($1, 5000)', [pid])
+    await expectWorking(over)
+  })
+
+  test('whose answer is lost has its result in a pool of two whose sessions are all lost at once', async () => {
+    const { over, wire, stored } = await bench({ poolMax: 2 })
+    let ready = 0
+    let go: () => void = () => undefined
+    const both = new Promise<void>(resolve => {
+      go = resolve
+    })
+    const one = (n: number) =>
+      over.transaction(call(), async session => {
+        await session.run('INSERT INTO public.t VALUES ($1)', [n])
+        if (++ready === 2) {
+          wire.resetAfter(0)
+          go()
+        }
+        await both
+        return n
+      })
+    const settled = await Promise.allSettled([one(1), one(2)])
+    const done = settled.flatMap(each => (each.status === 'fulfilled' ? [each.value] : []))
+    // The reset may come before the other one's COMMIT has arrived; then that one is known not to have happened.
+    for (const each of settled) if (each.status === 'rejected') expect(each.reason).toMatchObject({ code: 'transient' })
+    expect(done.length).toBeGreaterThan(0)
+    expect(await stored()).toEqual(done)
+  })
+
+  test('that never reached a server which nobody reaches is unknown, and did not happen', async () => {
     const { over, wire, stored } = await bench()
     const asked = over.transaction(call(UNANSWERED_MS), async session => {
       await session.run('INSERT INTO public.t VALUES (1)')
@@ -57,6 +93,73 @@ describeWithServer('a commit', () => {
     wire.heal()
     await expectWorking(over)
     expect(await stored()).toEqual([])
+  })
+
+  test.each(['silence', 'reset'])('that never reached the server (%s) is known not to have happened', async way => {
+    const { db, over, wire, stored } = await bench()
+    let pid = 0
+    const asked = over.transaction(call(2_000), async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      pid = session.pid
+      if (way === 'silence') wire.swallow('requests')
+      else wire.resetAtRequest()
+    })
+    await expect(asked).rejects.toMatchObject({ code: 'transient', message: expect.stringContaining('rolled back') })
+    expect(wire.dropped).toBeGreaterThan(0)
+    // The old session cannot commit it later: it has ended, or at least its transaction has.
+    expect(await db.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND backend_xid IS NOT NULL', [pid])).toEqual(
+      []
+    )
+    expect(await stored()).toEqual([])
+    await expectWorking(over)
+  })
+
+  test('that is ended by an administrator while it is under way is known not to have happened', async () => {
+    const { db, over, stored } = await bench()
+    await db.query(`CREATE OR REPLACE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_sleep(20); RETURN NULL; END'`)
+    await db.query(`CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON public.t DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION public.wait()`)
+    let pid = 0
+    const outcome = codeOf(
+      over.transaction(call(), async session => {
+        pid = session.pid
+        await session.run('INSERT INTO public.t VALUES (1)')
+      })
+    )
+    await until(db, `query = 'COMMIT' AND state = 'active'`)
+    await terminate(db, pid)
+    expect(await outcome).toBe('transient')
+    expect(await stored()).toEqual([])
+  })
+
+  test('that is under way for too long is ended, and known not to have happened', async () => {
+    const { db, over, stored } = await bench()
+    await db.query(`CREATE OR REPLACE FUNCTION public.wait() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_sleep(20); RETURN NULL; END'`)
+    await db.query(`CREATE CONSTRAINT TRIGGER wait AFTER INSERT ON public.t DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION public.wait()`)
+    let pid = 0
+    const asked = over.transaction(call(1_500), async session => {
+      pid = session.pid
+      await session.run('INSERT INTO public.t VALUES (1)')
+    })
+    expect(await codeOf(asked)).toBe('transient')
+    expect(await db.query('SELECT 1 FROM pg_stat_activity WHERE pid = $1', [pid])).toEqual([])
+    expect(await stored()).toEqual([])
+  })
+
+  test('goes on though its caller stops waiting', async () => {
+    const { over, stored } = await bench()
+    const controller = new AbortController()
+    const done = over.transaction({ ...call(), signal: controller.signal }, async session => {
+      await session.run('INSERT INTO public.t VALUES (1)')
+      setImmediate(() => controller.abort(new Error('enough')))
+      return 'done'
+    })
+    expect(await done).toBe('done')
+    expect(controller.signal.aborted).toBe(true)
+    expect(await stored()).toEqual([1])
   })
 
   test('that a constraint refuses is known to be rolled back', async () => {
@@ -93,13 +196,25 @@ describeWithServer('a commit', () => {
     await held.rollback(call())
     await held.begin(call())
     await held.run('INSERT INTO public.t VALUES (3)')
-    wire.mute()
-    expect(await codeOf(held.commit(call(300)))).toBe('outcome-unknown')
+    wire.resetAfter(0)
+    await held.commit(call())
     expect(held.lost.aborted).toBe(true)
     await held.rollback(call())
     await held.release()
     await eventually('the server did what it was told', async () => (await stored()).length === 2)
     expect(await stored()).toEqual([1, 3])
+    const other = await over.hold(call())
+    await other.begin(call())
+    await other.run('INSERT INTO public.t VALUES (4)')
+    wire.resetAtRequest()
+    expect(await codeOf(other.commit(call()))).toBe('transient')
+    const last = await over.hold(call())
+    await last.begin(call())
+    await last.run('INSERT INTO public.t VALUES (5)')
+    wire.mute()
+    expect(await codeOf(last.commit(call(300)))).toBe('outcome-unknown')
+    expect(last.lost.aborted).toBe(true)
+    expect(await stored()).toEqual([1, 3, 5])
   })
 })
 

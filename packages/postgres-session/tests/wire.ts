@@ -12,6 +12,8 @@ export interface Place {
 interface Line {
   readonly client: Socket
   readonly server: Socket
+  /** What goes nowhere on this line alone. */
+  swallows?: 'requests' | 'answers'
 }
 
 /** Listens on a port of the loopback address until the test is over. */
@@ -42,8 +44,11 @@ export class Wire {
   connects = 0
   /** Bytes that went nowhere: the proof that a silence was one. */
   dropped = 0
+  /** Told of each reset. */
+  onReset: () => void = () => undefined
   #dropsRequests = false
   #dropsAnswers = false
+  #resetsAtRequest = false
   #after: { bytes: number; readonly act: () => void } | undefined
 
   static async to(target: Place): Promise<Wire> {
@@ -63,6 +68,22 @@ export class Wire {
     this.#dropsAnswers = true
   }
 
+  /** Nothing of this kind gets through any more on the lines that are open now; nobody is told, and new lines are well. */
+  swallow(what: 'requests' | 'answers'): void {
+    for (const line of this.lines) line.swallows = what
+  }
+
+  /** The next request does not arrive: instead every connection ends with a reset. */
+  resetAtRequest(): void {
+    this.#resetsAtRequest = true
+  }
+
+  /** Waits until something that was asked of a black hole has gone nowhere. */
+  async silent(): Promise<void> {
+    const before = this.dropped
+    while (this.dropped === before) await new Promise(resolve => setTimeout(resolve, 5))
+  }
+
   heal(): void {
     this.#dropsRequests = false
     this.#dropsAnswers = false
@@ -70,6 +91,7 @@ export class Wire {
 
   /** Ends every connection with a reset. */
   reset(): void {
+    this.onReset()
     for (const { client, server } of this.lines) {
       client.resetAndDestroy()
       server.destroy()
@@ -92,15 +114,19 @@ export class Wire {
   #accept(client: Socket, target: Place): void {
     this.connects += 1
     const server = connect({ host: target.host, port: target.port, noDelay: true })
-    const line = { client, server }
+    const line: Line = { client, server }
     this.lines.add(line)
     server.on('error', () => client.destroy())
     client.on('data', chunk => {
-      if (this.#dropsRequests) this.dropped += chunk.length
+      if (this.#resetsAtRequest) {
+        this.#resetsAtRequest = false
+        this.dropped += chunk.length
+        this.reset()
+      } else if (this.#dropsRequests || line.swallows === 'requests') this.dropped += chunk.length
       else server.write(chunk)
     })
     server.on('data', chunk => {
-      if (this.#dropsAnswers) this.dropped += chunk.length
+      if (this.#dropsAnswers || line.swallows === 'answers') this.dropped += chunk.length
       else this.#answer(client, chunk)
     })
     client.once('close', () => {

@@ -2,6 +2,7 @@
  * PostgreSQL for the tests of this repository: a server that needs nothing installed by hand, databases and schemas that
  * go with the test that made them, and a count of what was left.
  */
+export { Commits, type Loss } from './commits.js'
 export { freshDatabase, freshRole, freshSchema, type TestDatabase, type TestRole, type TestSchema } from './fresh.js'
 export { type Residue, residue } from './residue.js'
 export { type ServerOptions, startServer, type TestServer } from './server.js'
