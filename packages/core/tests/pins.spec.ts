@@ -197,6 +197,9 @@ describe('a renewal', () => {
     expect(engine.count('renew')).toBe(0)
     engine.clock = 1_000
     await vi.advanceTimersByTimeAsync(1)
+    // The second page may have to wait for a turn.
+    await turn()
+    await turn()
     expect(engine.count('renew')).toBe(2)
     const requests = engine.given.filter(({ step }) => step === 'renew').map(({ args }) => args[0] as RenewRequest)
     expect(requests.map(({ pins }) => pins.length)).toEqual([PAGE_SIZE, 1])
