@@ -27,6 +27,9 @@ import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
  * | `two-catalogs` | the kv tier is memory, and the catalog of the large tier keeps what is long: the oracle tells `largeTables` |
  * | `tables` | the oracle makes tables of an `application` beside the catalog |
  * | `transactions` | the oracle can hold a transaction open that pins: `pinInTransaction` |
+ * | `fleet` | its stores are instances of a fleet, `second` joins it, and nothing revives an expired pin; the oracle has `pinRows`, `refusePins` and `endSessions` |
+ * | `two-servers` | `apart()`: a pool whose large objects are on another server |
+ * | `copy` | `copy()`: the media of a pool, copied as an operator would |
  */
 export const TRAITS = [
   'mem-only',
@@ -50,13 +53,16 @@ export const TRAITS = [
   'dormant',
   'two-catalogs',
   'tables',
-  'transactions'
+  'transactions',
+  'fleet',
+  'two-servers',
+  'copy'
 ] as const
 
 /** One of {@link TRAITS}. */
 export type Trait = (typeof TRAITS)[number]
 
-/** What a row may ask of a store it opens. A factory passes all of it on to `openStore`. */
+/** What a row may ask of a store it opens. A factory passes all of it on to `openStore`; `fleet` stands in for the column's own, whole. */
 export interface OpenTuning extends Partial<Omit<StoreOptions, 'kv' | 'large'>> {
   /** Wraps each engine of the store; the row watches or delays the calls that core makes. A factory MUST apply it to every engine. */
   readonly wrap?: (definition: EngineDefinition) => EngineDefinition
@@ -105,6 +111,16 @@ export interface OpenTransaction {
   rollback(): Promise<void>
 }
 
+/** A pin row as it lies on the medium. */
+export interface StoredPin {
+  readonly owner: string
+  readonly generation: number
+  /** Time since the epoch in milliseconds. */
+  readonly expiresAtMs: number
+  /** By the medium's own clock. */
+  readonly isExpired: boolean
+}
+
 /** Looks at one store's medium over a connection of its own, never through the store. */
 export interface MediumOracle {
   counts(): Promise<MediumCounts>
@@ -112,8 +128,14 @@ export interface MediumOracle {
   exists(): Promise<boolean>
   /** With `age`: shifts every stored time (window, stages, trash, pins) back, as if `byMs` milliseconds had passed. */
   age?(byMs: number): Promise<void>
-  /** With `age`: makes every pin row, or the rows of one key, expired. */
-  expirePins?(key?: BlobKey): Promise<void>
+  /** With `age`: makes every pin row, or the rows of one key, expired. With `fleet` also the one row of a key and an owner. */
+  expirePins?(key?: BlobKey, owner?: string): Promise<void>
+  /** With `fleet`: the pin rows of a key, in order of their owners. */
+  pinRows?(key: BlobKey): Promise<readonly StoredPin[]>
+  /** With `fleet`: the medium fails, and undoes, every transaction that writes a pin, until it is told otherwise. */
+  refusePins?(isRefusing: boolean): Promise<void>
+  /** With `fleet`: ends every session of this one store, as a cut network does, and waits until they are gone. */
+  endSessions?(): Promise<void>
   /** With `corrupt` or `corrupt-inline`: damages the stored bytes of a key. */
   corrupt?(key: BlobKey, how: Damage): Promise<void>
   /** With `handles`: what the store holds open on the medium (descriptors, cursors, sessions that are not idle). */
@@ -148,6 +170,10 @@ export interface StoreFactory {
   reopen?(store: Store, tuning?: OpenTuning): Promise<Store>
   /** A new pool whose large medium is the one of `store`. */
   foreign?(store: Store, tuning?: OpenTuning): Promise<Store>
+  /** A new pool whose large objects are on another server than its catalog. */
+  apart?(tuning?: OpenTuning): Promise<Store>
+  /** A store over a copy of the media of `store`, which is closed first if it is open. */
+  copy?(store: Store, tuning?: OpenTuning): Promise<Store>
   medium?(store: Store): MediumOracle
   /** Removes exactly what this factory made. Idempotent; works over closed, open and abandoned stores. */
   teardown(): Promise<void>

@@ -25,6 +25,7 @@ export {
   type MediumOracle,
   type OpenTransaction,
   type OpenTuning,
+  type StoredPin,
   type StoreFactory,
   TRAITS,
   type Trait

@@ -4,8 +4,12 @@ import { arbitrationRows } from './arbitration.js'
 import { callerRows } from './caller.js'
 import { cancellingRows } from './cancelling.js'
 import { closingRows } from './closing.js'
+import { copyRows } from './copies.js'
 import { crowdRows } from './crowds.js'
 import { dedupRows } from './dedup.js'
+import { fleetJoiningRows } from './fleet-joining.js'
+import { fleetPinRows } from './fleet-pins.js'
+import { fleetSweepRows } from './fleet-sweeps.js'
 import { folderRows } from './folders.js'
 import { handoverRows } from './handover.js'
 import { hygieneRows } from './hygiene.js'
@@ -60,5 +64,9 @@ export const rows: readonly Row[] = [
   ...mediaRows,
   ...openingBesideRows,
   ...folderRows,
+  ...fleetJoiningRows,
+  ...fleetPinRows,
+  ...fleetSweepRows,
+  ...copyRows,
   ...closingRows
 ]

@@ -1,6 +1,7 @@
 /** Every column of this repository, in the order of the report. */
 import { kvOnlyMem, kvOnlySqlite, memLocal, memOnly, sqliteLocal } from './embedded-columns.js'
 import type { ColumnFactory, Place } from './factory.js'
+import { fleetKvOnlyPostgres, fleetPostgresLocal, fleetPostgresPglo } from './fleet-columns.js'
 import { kvOnlyPostgres, memPglo, postgresLocal, postgresPglo, sqlitePglo } from './postgres-columns.js'
 
 type MakeFactory = (place?: Place) => ColumnFactory
@@ -14,7 +15,10 @@ export const postgresColumns: readonly MakeFactory[] = [
   kvOnlyPostgres,
   memPglo,
   postgresPglo,
-  sqlitePglo
+  sqlitePglo,
+  fleetPostgresLocal,
+  fleetKvOnlyPostgres,
+  fleetPostgresPglo
 ]
 
 /** Every column, in the order of the report. */

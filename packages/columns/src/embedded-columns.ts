@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { local } from '@alkblobs/engine-local'
 import { createMedium, mem } from '@alkblobs/engine-mem'
 import { sqlite } from '@alkblobs/engine-sqlite'
-import { type ColumnFactory, factoryOf, type Place } from './factory.js'
+import { type ColumnFactory, factoryOf, type Media, type Place } from './factory.js'
 import { databasePart } from './oracles/database.js'
 import { folderPart } from './oracles/folder.js'
 import { memoryPart } from './oracles/memory.js'
+import { copyFolder, type Site } from './site.js'
 import { DUAL_TIER_THRESHOLD, handles, KV_ONLY_THRESHOLD } from './tuning.js'
 
 /** kv = mem, everything accepted: the reference column. */
@@ -77,17 +78,25 @@ export function sqliteLocal(place?: Place): ColumnFactory {
         'refuse',
         'root',
         'file',
+        'copy',
         ...handles
       ],
       threshold: DUAL_TIER_THRESHOLD,
-      media(site, largeSite = site) {
-        const file = join(site.folder, 'kv', 'pool.db')
-        const root = join(largeSite.folder, 'large')
-        return { kv: sqlite({ file }), large: local({ root }), oracle: [databasePart(file), folderPart(root)] }
-      }
+      media: sqliteLocalMedia
     },
     place
   )
+}
+
+function sqliteLocalMedia(site: Site, largeSite = site): Media {
+  const file = join(site.folder, 'kv', 'pool.db')
+  const root = join(largeSite.folder, 'large')
+  return {
+    kv: sqlite({ file }),
+    large: local({ root }),
+    oracle: [databasePart(file), folderPart(root)],
+    copy: async other => sqliteLocalMedia(await copyFolder(site, other))
+  }
 }
 
 /** kv = sqlite with a threshold. */
@@ -105,14 +114,21 @@ export function kvOnlySqlite(place?: Place): ColumnFactory {
         'corrupt-inline',
         'refuse',
         'file',
+        'copy',
         ...handles
       ],
       threshold: KV_ONLY_THRESHOLD,
-      media(site) {
-        const file = join(site.folder, 'kv', 'pool.db')
-        return { kv: sqlite({ file }), oracle: [databasePart(file)] }
-      }
+      media: sqliteMedia
     },
     place
   )
+}
+
+function sqliteMedia(site: Site): Media {
+  const file = join(site.folder, 'kv', 'pool.db')
+  return {
+    kv: sqlite({ file }),
+    oracle: [databasePart(file)],
+    copy: async other => sqliteMedia(await copyFolder(site, other))
+  }
 }

@@ -10,17 +10,26 @@ import {
   summaryOf,
   type Trait
 } from '@alkblobs/conformance'
-import { openStore, type Store } from '@alkblobs/core'
+import { type FleetOptions, openStore, type Store } from '@alkblobs/core'
 import type { EngineDefinition } from '@alkblobs/core/engine'
 import { sharedServer } from '@alkblobs/testkit'
 import { type OraclePart, oracleOver } from './oracles/part.js'
 import { makeSite, type Site } from './site.js'
 
 /** The media of one pool: engines that open them, and the parts of an oracle over them. */
-export interface Media {
+export interface Media extends Engines {
+  readonly oracle: readonly OraclePart[]
+  /** The engines of the nth store over the same media, where its sessions are to be told from those of others; the first is 1. */
+  instance?(nth: number): Engines
+  /** Ends the sessions of the nth store. */
+  endSessions?(nth: number): Promise<void>
+  /** Copies the media, which no store has open, to a site of their own. */
+  copy?(site: Site): Promise<Media>
+}
+
+interface Engines {
   readonly kv: EngineDefinition
   readonly large?: EngineDefinition
-  readonly oracle: readonly OraclePart[]
 }
 
 /** A column as it is written down. */
@@ -30,8 +39,12 @@ export interface ColumnDraft {
   readonly threshold?: number
   /** Whether its media are on the server of the tests, so that it is skipped where there is none. */
   readonly needsServer?: boolean
+  /** How its stores take part in a fleet. */
+  readonly fleet?: FleetOptions
   /** New media on a site of their own; with `largeSite`, over the large medium of that one. */
   media(site: Site, largeSite?: Site): Media | Promise<Media>
+  /** The same with the large medium on another server. */
+  apart?(site: Site): Promise<Media>
 }
 
 /** A factory that knows what it needs of the machine. */
@@ -57,6 +70,8 @@ interface Opened {
   /** Where its large medium is: on a site of somebody else in a pool that was handed it. */
   readonly largeSite: Site
   readonly tuning: OpenTuning
+  /** Which of the stores over these media it is. */
+  readonly nth: number
 }
 
 async function closeAbandoned(store: Store): Promise<void> {
@@ -70,17 +85,18 @@ async function closeAbandoned(store: Store): Promise<void> {
 }
 
 async function openOn(
-  media: Media,
-  draft: ColumnDraft,
+  { kv, large }: Engines,
+  { threshold, fleet }: ColumnDraft,
   { wrap = definition => definition, ...tuning }: OpenTuning
 ): Promise<Store> {
   return await openStore({
-    ...(draft.threshold === undefined ? {} : { threshold: draft.threshold }),
+    ...(threshold === undefined ? {} : { threshold }),
+    ...(fleet === undefined ? {} : { fleet }),
     windowDelayMs: 0,
     trashDelayMs: 0,
     ...tuning,
-    kv: wrap(media.kv),
-    ...(media.large === undefined ? {} : { large: wrap(media.large) })
+    kv: wrap(kv),
+    ...(large === undefined ? {} : { large: wrap(large) })
   })
 }
 
@@ -102,10 +118,13 @@ async function enginesOf(draft: ColumnDraft, { below }: Place): Promise<readonly
 export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory {
   const stores = new Map<Store, Opened>()
   const sites = new Set<Site>()
+  const opened = new WeakMap<Media, number>()
 
-  const openAs = async (opened: Opened): Promise<Store> => {
-    const store = await openOn(opened.media, draft, opened.tuning)
-    stores.set(store, opened)
+  const openAs = async ({ media, tuning, ...place }: Omit<Opened, 'nth'>): Promise<Store> => {
+    const nth = (opened.get(media) ?? 0) + 1
+    opened.set(media, nth)
+    const store = await openOn(media.instance?.(nth) ?? media, draft, tuning)
+    stores.set(store, { media, tuning, ...place, nth })
     return store
   }
   const freshSite = async () => {
@@ -114,9 +133,9 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
     return site
   }
   const openedAs = (store: Store): Opened => {
-    const opened = stores.get(store)
-    if (opened === undefined) throw new Error(`${draft.name} did not open that store, or has torn it down`)
-    return opened
+    const found = stores.get(store)
+    if (found === undefined) throw new Error(`${draft.name} did not open that store, or has torn it down`)
+    return found
   }
   const has = (trait: Trait) => draft.traits.includes(trait)
   const open: StoreFactory['open'] = async (tuning = {}) => {
@@ -137,6 +156,21 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
     const site = await freshSite()
     return await openAs({ media: await draft.media(site, largeSite), site, largeSite, tuning })
   }
+  const apart: StoreFactory['apart'] = async (tuning = {}) => {
+    const site = await freshSite()
+    return await openAs({ media: await promised(draft.apart)(site), site, largeSite: site, tuning })
+  }
+  const copy: StoreFactory['copy'] = async (store, tuning = {}) => {
+    const { media } = openedAs(store)
+    await Promise.all([...stores].map(([each, { media: over }]) => (over === media ? each.close() : undefined)))
+    const site = await freshSite()
+    return await openAs({ media: await promised(media.copy)(site), site, largeSite: site, tuning })
+  }
+  const medium = (store: Store): MediumOracle => {
+    const { media, nth } = openedAs(store)
+    const { endSessions } = media
+    return { ...oracleOver(media.oracle), ...(endSessions && { endSessions: () => endSessions(nth) }) }
+  }
   return {
     name: draft.name,
     traits: draft.traits,
@@ -147,8 +181,10 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
     ...(has('second') ? { second } : {}),
     ...(has('reopen') ? { reopen } : {}),
     ...(has('foreign') ? { foreign } : {}),
+    ...(has('two-servers') ? { apart } : {}),
+    ...(has('copy') ? { copy } : {}),
     engines: () => enginesOf(draft, place),
-    medium: (store): MediumOracle => oracleOver(openedAs(store).media.oracle),
+    medium,
     async teardown() {
       await Promise.all([...stores.keys()].map(closeAbandoned))
       stores.clear()
@@ -156,6 +192,12 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
       sites.clear()
     }
   }
+}
+
+/** What a trait promises is there. */
+function promised<T>(made: T | undefined): T {
+  if (made === undefined) throw new Error('the column promises what it has not')
+  return made
 }
 
 /** Another instance has its own view of the engines: what a row hung into the first does not count for it. */

@@ -1,22 +1,18 @@
 /** The columns that need a PostgreSQL server: its catalog, its large objects, and each beside an engine of another kind. */
 import { join } from 'node:path'
 import type { Trait } from '@alkblobs/conformance'
-import { local } from '@alkblobs/engine-local'
 import { createMedium, mem } from '@alkblobs/engine-mem'
-import { pglo } from '@alkblobs/engine-pglo'
-import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
 import { type ColumnFactory, factoryOf, type Place } from './factory.js'
 import { databasePart } from './oracles/database.js'
-import { folderPart } from './oracles/folder.js'
-import { largeObjectsPart, PGLO_SCHEMA } from './oracles/large-objects.js'
+import { PGLO_SCHEMA } from './oracles/large-objects.js'
 import { memoryPart } from './oracles/memory.js'
 import { schemaPart } from './oracles/schema.js'
-import type { Site } from './site.js'
+import { catalogOn, folderOf, largeObjectsIn, oneDatabase, serverMedia } from './postgres-media.js'
 import { DUAL_TIER_THRESHOLD, handles, KV_ONLY_THRESHOLD } from './tuning.js'
 
 /** What every catalog in PostgreSQL lets a test do. */
-const postgresTraits: readonly Trait[] = [
+export const postgresTraits: readonly Trait[] = [
   'durable',
   'second',
   'reopen',
@@ -30,23 +26,6 @@ const postgresTraits: readonly Trait[] = [
   'transactions'
 ]
 
-/** The catalog in a schema of its own, in the database of the run or in the one given. */
-async function catalogOn(site: Site, database?: Awaited<ReturnType<Site['database']>>) {
-  const place = await site.schema(database)
-  const { url, schema } = place
-  return {
-    kv: postgres({ url, schema, applicationName: schema }),
-    oracle: schemaPart(place, () => site.schema(database))
-  }
-}
-
-/** Large objects, in a database of their own because they have no schema. */
-async function largeObjectsOn(site: Site) {
-  const database = await site.database()
-  const { url, database: name } = database
-  return { large: pglo({ url, applicationName: `${name} large` }), oracle: largeObjectsPart(database) }
-}
-
 /** kv = postgres, large = local. */
 export function postgresLocal(place?: Place): ColumnFactory {
   return factoryOf(
@@ -55,11 +34,7 @@ export function postgresLocal(place?: Place): ColumnFactory {
       traits: ['dual-tier', 'foreign', 'corrupt', 'root', ...postgresTraits],
       threshold: DUAL_TIER_THRESHOLD,
       needsServer: true,
-      async media(site, largeSite = site) {
-        const { kv, oracle } = await catalogOn(site)
-        const root = join(largeSite.folder, 'large')
-        return { kv, large: local({ root }), oracle: [oracle, folderPart(root)] }
-      }
+      media: async (site, largeSite = site) => serverMedia(await catalogOn(site), folderOf(largeSite))
     },
     place
   )
@@ -73,10 +48,7 @@ export function kvOnlyPostgres(place?: Place): ColumnFactory {
       traits: ['kv-only', ...postgresTraits],
       threshold: KV_ONLY_THRESHOLD,
       needsServer: true,
-      async media(site) {
-        const { kv, oracle } = await catalogOn(site)
-        return { kv, oracle: [oracle] }
-      }
+      media: async site => serverMedia(await catalogOn(site))
     },
     place
   )
@@ -87,14 +59,10 @@ export function postgresPglo(place?: Place): ColumnFactory {
   return factoryOf(
     {
       name: 'postgres + pglo',
-      traits: ['dual-tier', 'foreign', 'corrupt', 'large-objects', 'dormant', ...postgresTraits],
+      traits: ['dual-tier', 'foreign', 'corrupt', 'large-objects', 'dormant', 'copy', ...postgresTraits],
       threshold: DUAL_TIER_THRESHOLD,
       needsServer: true,
-      async media(site, largeSite = site) {
-        const { kv, oracle } = await catalogOn(site, await site.database())
-        const { large, oracle: largeOracle } = await largeObjectsOn(largeSite)
-        return { kv, large, oracle: [oracle, largeOracle] }
-      }
+      media: oneDatabase
     },
     place
   )
@@ -122,13 +90,17 @@ export function memPglo(place?: Place): ColumnFactory {
       needsServer: true,
       async media(_site, largeSite = _site) {
         const medium = createMedium()
-        const { large, oracle } = await largeObjectsOn(largeSite)
         const database = await largeSite.database()
+        const { engine, oracle } = largeObjectsIn(database)
         const place = { ...database, schema: PGLO_SCHEMA }
         const catalog = schemaPart(place, () => largeSite.schema(database))
         // The memory exists as soon as it is made, and its sessions are those of the large objects.
         const memory = { ...memoryPart(medium), exists: async () => false }
-        return { kv: mem({ medium }), large, oracle: [memory, { ...catalog, handles: async () => 0 }, oracle] }
+        return {
+          kv: mem({ medium }),
+          large: engine(1),
+          oracle: [memory, { ...catalog, handles: async () => 0 }, oracle]
+        }
       }
     },
     place
@@ -161,8 +133,8 @@ export function sqlitePglo(place?: Place): ColumnFactory {
       needsServer: true,
       async media(site, largeSite = site) {
         const file = join(site.folder, 'kv', 'pool.db')
-        const { large, oracle } = await largeObjectsOn(largeSite)
-        return { kv: sqlite({ file }), large, oracle: [databasePart(file), oracle] }
+        const { engine, oracle } = largeObjectsIn(await largeSite.database())
+        return { kv: sqlite({ file }), large: engine(1), oracle: [databasePart(file), oracle] }
       }
     },
     place

@@ -3,15 +3,26 @@
  * the server of the tests for those that ask. All of it is gone after the row.
  */
 import { accessSync, constants } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freshDatabase, freshSchema, type TestDatabase, type TestSchema } from '@alkblobs/testkit'
+import {
+  copyDatabase,
+  freshDatabase,
+  freshSchema,
+  startServer,
+  type TestDatabase,
+  type TestSchema
+} from '@alkblobs/testkit'
 
 export interface Site {
   readonly folder: string
   /** A database of this site alone, the same one each time it is asked for: large objects belong to no schema. */
   database(): Promise<TestDatabase>
+  /** The same as a copy of somebody's; asked for before anything else of the kind. */
+  copyOf(database: TestDatabase): Promise<TestDatabase>
+  /** A database on another server, which ends with this site. */
+  elsewhere(): Promise<TestDatabase>
   /** A schema that nobody else has and that does not exist yet, in the database of the run, or in this site's own. */
   schema(inside?: TestDatabase): Promise<TestSchema>
   /** Removes exactly what this site made. */
@@ -23,11 +34,21 @@ export async function makeSite(below?: string): Promise<Site> {
   const folder = await makeFolder(below)
   const schemas: Promise<TestSchema>[] = []
   let database: Promise<TestDatabase> | undefined
+  const servers: ReturnType<typeof startServer>[] = []
   return {
     folder,
     database() {
       database ??= freshDatabase()
       return database
+    },
+    copyOf(original) {
+      database ??= copyDatabase(original)
+      return database
+    },
+    async elsewhere() {
+      const server = startServer()
+      servers.push(server)
+      return await freshDatabase(await server)
     },
     schema(inside) {
       const schema = freshSchema(inside)
@@ -43,6 +64,8 @@ export async function makeSite(below?: string): Promise<Site> {
         each => each.drop(),
         () => undefined
       )
+      for (const result of await Promise.allSettled(servers.splice(0)))
+        if (result.status === 'fulfilled') await result.value.release()
       await removeFolder(folder)
     }
   }
@@ -67,4 +90,10 @@ export function memoryFolder(): string {
 /** Removes a folder and all that is in it; gone already is done. */
 async function removeFolder(folder: string): Promise<void> {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 })
+}
+
+/** Copies what a pool that no store has open keeps in its folder, and answers where the copy is. */
+export async function copyFolder(from: Site, to: Site): Promise<Site> {
+  await cp(from.folder, to.folder, { recursive: true })
+  return to
 }

@@ -87,7 +87,7 @@ const LABEL = /^[\w.-]{1,64}$/
 export function configOf(options: StoreOptions): StoreConfig {
   if (typeof options !== 'object' || options === null)
     throw new InvalidArgumentError('options', 'an object with a kv engine')
-  const fleet = fleetOf(options.fleet)
+  const fleet = fleetOf(options)
   const { derivation = 'blake3', instanceId = options.fleet?.instanceId ?? 'store' } = options
   if (!ALGORITHMS.includes(derivation)) throw new InvalidArgumentError('derivation', `one of ${ALGORITHMS.join(', ')}`)
   if (typeof instanceId !== 'string' || !LABEL.test(instanceId)) {
@@ -118,9 +118,9 @@ export function configOf(options: StoreOptions): StoreConfig {
 }
 
 /** @throws FleetConfigError (`ERR_BLOB_FLEET`) for a TTL that gives renewals no room, InvalidArgumentError for what is no option. */
-function fleetOf(options: FleetOptions | undefined): (FleetConfig & { readonly pinTtlMs?: number }) | undefined {
-  if (options === undefined) return undefined
-  const { pinTtlMs, sharedMedia } = optionsObject('fleet', options)
+function fleetOf(options: StoreOptions): (FleetConfig & { readonly pinTtlMs?: number }) | undefined {
+  if (options.fleet === undefined) return undefined
+  const { pinTtlMs = options.pinTtlMs, sharedMedia } = optionsObject('fleet', options.fleet)
   if (sharedMedia !== undefined && sharedMedia !== 'operator-declared') {
     throw new InvalidArgumentError('fleet.sharedMedia', "'operator-declared', or left out")
   }
@@ -128,7 +128,10 @@ function fleetOf(options: FleetOptions | undefined): (FleetConfig & { readonly p
   if (pinTtlMs === undefined) return { sharesMedia }
   if (!Number.isSafeInteger(pinTtlMs) || pinTtlMs < limits.RENEWALS_PER_TTL || pinTtlMs > DURATION_MAX_MS) {
     const bounds = `a whole number of milliseconds from ${limits.RENEWALS_PER_TTL} to ${DURATION_MAX_MS}`
-    throw new FleetConfigError('pin-ttl', `fleet.pinTtlMs must be ${bounds}: pins are renewed every third of it`)
+    throw new FleetConfigError(
+      'pin-ttl',
+      `the pin TTL of a fleet must be ${bounds}: pins are renewed every third of it`
+    )
   }
   return { sharesMedia, pinTtlMs }
 }

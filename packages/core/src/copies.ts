@@ -14,6 +14,7 @@ export interface ForkOptions {
  * @throws PoolRefusedError if there is no pool, or large bodies of which nobody said that they are a copy.
  */
 export async function fork(pool: Pool, { bodies }: ForkOptions): Promise<PoolId> {
+  if (pool.volatile) throw new PoolRefusedError('foreign', 'the catalog is in memory and cannot have been copied')
   const record = await pool.record()
   if (record === undefined) throw new PoolRefusedError('foreign', 'there is no pool here that could be forked')
   if (record.bodiesClaimed && bodies !== 'copied') {

@@ -99,8 +99,12 @@ export class Pins {
   async isAlive({ key, row, begun }: Reservation): Promise<boolean> {
     const { pinTtlMs, stageTtlMs, revives, expires } = this.#config
     if (revives || !expires || elapsedMs(begun) < pinTtlMs) return true
+    const asked = instant()
     const pins = [{ key, pin: row }]
-    return (await this.#catalog.renew({ pins, pinTtlMs, stages: [], stageTtlMs, revive: false })).pins.length === 0
+    const lost = await this.#catalog.renew({ pins, pinTtlMs, stages: [], stageTtlMs, revive: false })
+    if (lost.pins.length > 0) return false
+    this.#renewed(key, asked)
+    return elapsedMs(asked) < pinTtlMs
   }
 
   /** The transaction wrote no row, or nobody knows whether it did: then the release sees to it. */
@@ -119,7 +123,10 @@ export class Pins {
   holdStage(stage: StageId, onLost: () => void): () => void {
     this.#stages.set(stage, onLost)
     this.#keepRenewing()
-    return () => this.#stages.delete(stage)
+    return () => {
+      this.#stages.delete(stage)
+      this.#stopIfIdle()
+    }
   }
 
   /** Renews everything this store holds, in statements of bounded size, and tells the holders of what is lost. */
@@ -166,6 +173,7 @@ export class Pins {
     if (held.pending > 0 || held.states.size > 0) return
     // A key lost and taken anew has another Held by now, with rows of its own.
     if (this.#held.get(key) === held) this.#held.delete(key)
+    this.#stopIfIdle()
     this.#released.push(this.#idOf(key, held.minted))
     this.#releaseTimer ??= setTimeout(() => {
       // The rows expire by themselves if this fails; a release has no other consequence to report.
@@ -211,15 +219,17 @@ export class Pins {
     }
   }
 
+  /** Who holds nothing leaves no timer behind. */
+  #stopIfIdle(): void {
+    if (this.#held.size > 0 || this.#stages.size > 0) return
+    clearInterval(this.#renewTimer)
+    this.#renewTimer = undefined
+  }
+
   #keepRenewing(): void {
     const { pinTtlMs, stageTtlMs } = this.#config
     this.#renewTimer ??= setInterval(
       () => {
-        if (this.list().length === 0 && this.#stages.size === 0) {
-          clearInterval(this.#renewTimer)
-          this.#renewTimer = undefined
-          return
-        }
         // The next tick tries again: RENEWALS_PER_TTL leaves room for two failures. After that nobody may count on it.
         this.#loseOverdue()
         this.renew().catch(forgotten)

@@ -161,15 +161,17 @@ export class Pool {
   async fork(): Promise<PoolId> {
     const here = await this.#home.here()
     const poolId = newPoolId()
-    const original = (await this.record())?.poolId
-    // From here on this store belongs to the new pool.
-    this.#record = undefined
+    for (;;) {
+      // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
+      const now = (await this.record()) as PoolRecord
+      assertWritable(now)
+      const copied = now.bodiesClaimed ? { forkedFrom: now.poolId } : {}
+      const next = { ...now, ...here, ...copied, poolId, bodiesClaimed: false }
+      if (!(await this.catalog.replaceRecord(now, next))) continue
+      this.#record = next
+      break
+    }
     this.#established = undefined
-    await this.#change(now => {
-      if (now.poolId !== original) throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
-      const { forkedFrom = now.poolId } = now
-      return { ...now, ...here, poolId, bodiesClaimed: false, ...(now.bodiesClaimed && { forkedFrom }) }
-    })
     await this.establish()
     return poolId
   }

@@ -82,7 +82,11 @@ export class Spill {
   /** Makes the body durable under its locator. */
   async seal(key: BlobKey): Promise<Locator> {
     await this.#assertStaged()
-    const locator = await (this.#writer as CheckedWriter).seal(key)
+    const locator = await (this.#writer as CheckedWriter).seal(key).catch(async error => {
+      // A stage that went meanwhile took the body with it: that is the reason, not the medium's surprise.
+      await this.#assertStaged()
+      throw error
+    })
     this.#sealed = { locator, key, length: this.#length, whole: true }
     return locator
   }

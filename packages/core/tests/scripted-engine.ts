@@ -26,6 +26,8 @@ import type {
   PublishOutcome,
   Removal,
   RemoveOutcome,
+  ServerCatalog,
+  ServerIdentity,
   StageId,
   Trashed
 } from '../src/engine.js'
@@ -60,6 +62,13 @@ interface Options {
   /** Whether the lease judges enumerated live keys itself. */
   readonly judgesLive?: boolean
   readonly inlineLengthMax?: number
+  /** Puts both media on a server; `bodies`: the large one on another. */
+  readonly server?: { readonly kv: ServerIdentity; readonly bodies?: ServerIdentity }
+}
+
+/** A server of the tests. */
+export function serverAt(system: string, database = '1', timeline = 1): ServerIdentity {
+  return { system, database, timeline }
 }
 
 export class Scripted {
@@ -71,6 +80,10 @@ export class Scripted {
   readonly given: { readonly step: string; readonly args: readonly unknown[] }[] = []
   clock = 0
   windowDelayMs = 0
+  /** Where the media are, if they are on a server; a test moves them. */
+  server: Options['server']
+  sessionsMax = 2
+  unfit: string | undefined
 
   record: PoolRecord | undefined
   claim: Claim | undefined
@@ -97,6 +110,7 @@ export class Scripted {
 
   constructor(options: Options = {}) {
     this.#options = options
+    this.server = options.server
     this.kv = { name: 'scripted', open: async () => this.#engine('kv', { catalog: this.#catalog() }) }
     this.large = { name: 'scripted-bodies', open: async () => this.#engine('large', { bodies: this.#bodies() }) }
   }
@@ -380,6 +394,7 @@ export class Scripted {
           pins: request.pins.filter(({ key, pin }) => {
             const held = this.pins.get(`${key} ${pin.owner}`)
             if (held === undefined || held.generation < pin.generation) return true
+            if (!request.revive && held.expiresAt <= this.clock) return true
             held.expiresAt = Math.max(held.expiresAt, this.clock + request.pinTtlMs)
             return false
           }),
@@ -469,8 +484,25 @@ export class Scripted {
             stagesTrashed++
           }
           return { pinsReaped, stagesTrashed }
-        })
+        }),
+      ...(this.#options.server && { server: this.#serverCatalog() })
     }
+  }
+
+  #serverCatalog(): ServerCatalog {
+    const scripted = this
+    return {
+      get sessionsMax() {
+        return scripted.sessionsMax
+      },
+      identity: call => this.#step('server.identity', call, [], () => this.#at('kv')),
+      unfit: call => this.#step('server.unfit', call, [], () => this.unfit)
+    }
+  }
+
+  #at(tier: 'kv' | 'bodies'): ServerIdentity {
+    const { kv, bodies = kv } = this.server as NonNullable<Options['server']>
+    return tier === 'kv' ? kv : bodies
   }
 
   #sorted(after: BlobKey | undefined): Entry[] {
@@ -522,6 +554,17 @@ export class Scripted {
           this.claim ??= wanted
           return this.claim
         }),
+      reclaim: (expected, next, call) =>
+        run('reclaim', call, [expected, next], () => {
+          if (this.claim?.poolId !== expected) return false
+          this.claim = next
+          return true
+        }),
+      ...(this.#options.server?.bodies && {
+        server: {
+          identity: (call: Call) => this.#step('bodies.server.identity', call, [], () => this.#at('bodies'))
+        }
+      }),
       create: (stage, _, call) =>
         run('create', call, [stage], () => {
           this.halves.set(stage, [])

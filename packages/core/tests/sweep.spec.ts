@@ -262,6 +262,23 @@ describe('a sweep that loses its lease', () => {
     expect(engine.entries.size).toBe(5)
   })
 
+  it('says LeaseLost where the whole server went away and the lease had not heard of it, and keeps its counts', async () => {
+    for (const isGone of [true, false]) {
+      const { store, engine } = await pool()
+      await store.sweep()
+      engine.failBefore('trash', new EngineFault('transient', 'the connection ended'))
+      engine.next('due', effect => effect())
+      engine.next('due', async effect => {
+        if (isGone) engine.loseLease()
+        return effect()
+      })
+      const sweep = store.sweep()
+      if (isGone) expect(await sweep).toMatchObject({ aborted: 'LeaseLost', deleted: 5 })
+      else expect(await rejection(sweep)).toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'transient' })
+      expect([engine.leased, engine.entries.size]).toEqual([false, 0])
+    }
+  })
+
   it('whose removal fails for another reason is a failure of the medium', async () => {
     const { store, engine } = await pool()
     await store.sweep()

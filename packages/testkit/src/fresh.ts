@@ -36,11 +36,24 @@ const freshName = (what: string) => `${NAME_PREFIX}${what}_${randomBytes(6).toSt
 
 /** An empty database on the server of the run, or on the one given. */
 export async function freshDatabase(server?: TestServer): Promise<TestDatabase> {
-  const { host, port, user, password, ...rest } = server ?? (await sharedServer())
+  const { host, port, user, password, database } = server ?? (await sharedServer())
+  return await makeDatabase({ host, port, user, password, database }, 'template0')
+}
+
+/** A copy of a database on its own server, large objects included. Ends every session in the one that is copied. */
+export async function copyDatabase({ host, port, user, password, database }: TestDatabase): Promise<TestDatabase> {
+  const outside = { host, port, user, password, database: 'template1' }
+  await once(
+    outside,
+    `SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()`
+  )
+  return await makeDatabase(outside, database)
+}
+
+async function makeDatabase(outside: Parameters<typeof clientOf>[0], template: string): Promise<TestDatabase> {
   const database = freshName('db')
-  const outside = { host, port, user, password, database: rest.database }
-  await once(outside, `CREATE DATABASE ${database} TEMPLATE template0`)
-  const inside = { host, port, user, password, database }
+  await once(outside, `CREATE DATABASE ${database} TEMPLATE ${template}`)
+  const inside = { ...outside, database }
   const client = clientOf(inside)
   return {
     ...inside,

@@ -3,7 +3,15 @@
  * go with the test that made them, and a count of what was left.
  */
 export { Commits, type Loss } from './commits.js'
-export { freshDatabase, freshRole, freshSchema, type TestDatabase, type TestRole, type TestSchema } from './fresh.js'
+export {
+  copyDatabase,
+  freshDatabase,
+  freshRole,
+  freshSchema,
+  type TestDatabase,
+  type TestRole,
+  type TestSchema
+} from './fresh.js'
 export { type Residue, residue } from './residue.js'
 export { type ServerOptions, startServer, type TestServer } from './server.js'
 export { holdForRun, isRequired, noServer, sharedServer } from './shared.js'

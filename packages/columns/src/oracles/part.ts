@@ -25,12 +25,13 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
   }
   const linking = parts.find(part => part.linkOut !== undefined)
   const large = parts.find(part => part.largeTables !== undefined)
+  const pins = parts.find(part => part.pinRows !== undefined)
   const sql = parts.find(part => part.application !== undefined)
   return {
     counts: async () => sum(await Promise.all(parts.map(part => part.counts()))),
     exists: async () => (await Promise.all(parts.map(part => part.exists()))).some(Boolean),
     age: byMs => each(part => part.age?.(byMs)),
-    expirePins: key => each(part => part.expirePins?.(key)),
+    expirePins: (key, owner) => each(part => part.expirePins?.(key, owner)),
     async corrupt(key, how) {
       for (const part of parts) if (await part.corrupt?.(key, how)) return
       throw new Error(`no medium holds the body of ${key}`)
@@ -42,6 +43,8 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
     },
     ...(large?.largeTables === undefined ? {} : { largeTables: large.largeTables }),
     ...(linking?.linkOut === undefined ? {} : { linkOut: linking.linkOut }),
+    ...(pins?.pinRows === undefined ? {} : { pinRows: pins.pinRows }),
+    ...(pins?.refusePins === undefined ? {} : { refusePins: pins.refusePins }),
     ...(sql?.application === undefined ? {} : { application: sql.application }),
     ...(sql?.pinInTransaction === undefined ? {} : { pinInTransaction: sql.pinInTransaction }),
     removeEmptyFolders: () => each(part => part.removeEmptyFolders?.())

@@ -1,5 +1,5 @@
 /** Looks at a catalog in a schema of PostgreSQL, over the connection of the tests. */
-import type { ApplicationTable, OpenTransaction } from '@alkblobs/conformance'
+import type { ApplicationTable, OpenTransaction, StoredPin } from '@alkblobs/conformance'
 import { digestOf } from '@alkblobs/core/engine'
 import type { TestSchema } from '@alkblobs/testkit'
 import postgres from 'postgres'
@@ -29,6 +29,15 @@ const refusal = (length: number) => `
   CREATE TRIGGER refuse BEFORE INSERT ON $.entries FOR EACH ROW WHEN (NEW.length = ${Number(length)})
     EXECUTE FUNCTION $.refuse()`
 
+const PIN_ROWS = `SELECT owner, generation::float8 AS generation, extract(epoch FROM expires_at)::float8 * 1000 AS "expiresAtMs",
+    expires_at <= clock_timestamp() AS "isExpired"
+  FROM $.gc_pins WHERE key = $1 ORDER BY owner`
+
+const PIN_REFUSAL = `
+  CREATE FUNCTION $.refuse_pins() RETURNS trigger LANGUAGE plpgsql AS
+    $body$ BEGIN RAISE EXCEPTION 'the medium refuses this pin' USING ERRCODE = 'disk_full'; END $body$;
+  CREATE TRIGGER refuse_pins BEFORE INSERT ON $.gc_pins FOR EACH ROW EXECUTE FUNCTION $.refuse_pins()`
+
 const PIN = `INSERT INTO $.gc_pins (key, owner, generation, expires_at)
   VALUES ($1, 'somebody else', 1, clock_timestamp() + interval '1 hour')`
 
@@ -57,13 +66,16 @@ export function schemaPart(place: TestSchema, another: () => Promise<TestSchema>
         await query(of(`UPDATE $.${table} SET ${column} = ${column} - $1 * interval '1 millisecond'`), [byMs])
       }
     },
-    async expirePins(key) {
+    async expirePins(key, owner) {
       if (!(await isPool())) return
-      const which = key === undefined ? '' : 'WHERE key = $1'
-      await query(
-        of(`UPDATE $.gc_pins SET expires_at = 'epoch' ${which}`),
-        key === undefined ? [] : [Buffer.from(digestOf(key))]
-      )
+      const which = '($1::bytea IS NULL OR key = $1) AND ($2::text IS NULL OR owner = $2)'
+      const given = [key === undefined ? null : Buffer.from(digestOf(key)), owner ?? null]
+      await query(of(`UPDATE $.gc_pins SET expires_at = 'epoch' WHERE ${which}`), given)
+    },
+    pinRows: async key => await query<StoredPin & Record<string, unknown>>(of(PIN_ROWS), [Buffer.from(digestOf(key))]),
+    async refusePins(isRefusing) {
+      await query(of('DROP TRIGGER IF EXISTS refuse_pins ON $.gc_pins; DROP FUNCTION IF EXISTS $.refuse_pins()'))
+      if (isRefusing) await query(of(PIN_REFUSAL))
     },
     async corrupt(key, how) {
       if (!(await isPool())) return false

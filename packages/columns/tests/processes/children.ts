@@ -3,11 +3,12 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach } from 'vitest'
 
@@ -115,6 +116,17 @@ export class Child {
     this.#process.stdin.write(`${JSON.stringify(message)}\n`)
   }
 
+  /** Stops it wherever it is, timers and all, as a suspended machine would. Resolves when it stands. */
+  async pause(): Promise<void> {
+    this.#process.kill('SIGSTOP')
+    const stat = `/proc/${this.#process.pid}/stat`
+    while (existsSync(stat) && readFileSync(stat, 'utf8').split(') ')[1]?.[0] !== 'T') await sleep(5)
+  }
+
+  resume(): void {
+    this.#process.kill('SIGCONT')
+  }
+
   /** Ends it at once, wherever it is. */
   async kill(): Promise<End> {
     this.#process.kill('SIGKILL')
@@ -207,7 +219,7 @@ export class Agent {
 }
 
 function assertBuilt(): void {
-  for (const name of ['core', 'engine-local', 'engine-sqlite']) {
+  for (const name of ['core', 'engine-local', 'engine-sqlite', 'engine-postgres', 'engine-pglo']) {
     const file = fileURLToPath(new URL(`../../../${name}/dist/index.js`, import.meta.url))
     if (!existsSync(file))
       throw new Error(`packages/${name} is not built, and these tests run the built packages: npm run build`)

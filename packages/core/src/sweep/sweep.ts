@@ -8,6 +8,7 @@
  * protects every key that was pinned when it began or was touched since. Both read their sources after the lease.
  */
 import { dropTrash, nothingDropped } from '../drop.js'
+import type { Lease } from '../engine.js'
 import { EngineError } from '../errors.js'
 import type { Pins } from '../pins.js'
 import type { Pool } from '../pool.js'
@@ -69,11 +70,19 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
       await step(run)
     }
   } catch (error) {
-    throw lease.lost.aborted && error instanceof EngineError ? new SweepStop('LeaseLost', error) : error
+    throw error instanceof EngineError && (await isLost(pool, lease, error)) ? new SweepStop('LeaseLost', error) : error
   } finally {
     await pool.catalog.releaseLease(lease)
   }
 }
+
+/** What could not be reached may be the server as a whole, and the lease has not heard of it yet: then it is asked. */
+async function isLost(pool: Pool, lease: Lease, { kind }: EngineError): Promise<boolean> {
+  if (!lease.lost.aborted && kind === 'transient') await pool.catalog.due(lease, undefined, 1).catch(heardByTheLease)
+  return lease.lost.aborted
+}
+
+function heardByTheLease(): void {}
 
 async function maintain({ pool, held, report }: SweepRun): Promise<void> {
   const { pinsReaped, stagesTrashed } = await pool.catalog.maintain(held)
