@@ -16,6 +16,7 @@ const alias = Object.entries(paths).map(([name, [file]]) => ({
 // `npm test` runs what needs PostgreSQL, and the property suites, as parts of their own, each with a time budget of its own.
 const part = process.env.ALKBLOBS_TEST_PART
 const properties = '**/properties*.spec.ts'
+const faults = 'tests/faults/**'
 const never = ['**/node_modules/**', '**/dist/**']
 
 /** Where the specs that need the server are: all over the package, in one folder of it, or nowhere. */
@@ -23,11 +24,12 @@ type Postgres = boolean | string
 
 function selection(postgres: Postgres): { include?: string[]; exclude?: string[] } {
   const onServer = typeof postgres === 'string' ? [`${postgres}/**`] : postgres ? ['**'] : []
-  if (part === 'embedded') return { exclude: [...never, properties, ...onServer] }
+  if (part === 'faults') return { include: ['tests/faults/**/*.spec.ts'] }
+  if (part === 'embedded') return { exclude: [...never, properties, faults, ...onServer] }
   if (part === 'properties') return { include: [properties] }
   if (part !== 'postgres') return {}
   const specs = typeof postgres === 'string' ? [`${postgres}/**/*.spec.ts`] : ['tests/**/*.spec.ts']
-  return { include: postgres === false ? [] : specs, exclude: [...never, properties] }
+  return { include: postgres === false ? [] : specs, exclude: [...never, properties, faults] }
 }
 
 // Joins the PostgreSQL server of this run, or starts it, and lets go of it when the run ends.

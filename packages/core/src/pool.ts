@@ -162,14 +162,18 @@ export class Pool {
     const here = await this.#home.here()
     const poolId = newPoolId()
     const original = (await this.record())?.poolId
-    // From here on this store belongs to the new pool.
-    this.#record = undefined
     this.#established = undefined
-    await this.#change(now => {
-      if (now.poolId !== original) throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
-      const { forkedFrom = now.poolId } = now
-      return { ...now, ...here, poolId, bodiesClaimed: false, ...(now.bodiesClaimed && { forkedFrom }) }
-    })
+    try {
+      await this.#change(now => {
+        if (now.poolId !== original)
+          throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
+        const { forkedFrom = now.poolId } = now
+        return { ...now, ...here, poolId, bodiesClaimed: false, ...(now.bodiesClaimed && { forkedFrom }) }
+      })
+    } finally {
+      // From here on this store belongs to the new pool, also where the answer was lost: the next look says which it is.
+      this.#record = undefined
+    }
     await this.establish()
     return poolId
   }
