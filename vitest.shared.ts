@@ -18,6 +18,7 @@ const part = process.env.ALKBLOBS_TEST_PART
 // What the run is called in reports: a part may be run on more than one server.
 const run = process.env.ALKBLOBS_TEST_RUN ?? part ?? 'all'
 const properties = '**/properties*.spec.ts'
+const faults = 'tests/faults/**'
 const never = ['**/node_modules/**', '**/dist/**']
 
 /** Where the specs that need the server are: all over the package, in one folder of it, or nowhere. */
@@ -25,13 +26,14 @@ type Postgres = boolean | string
 
 function selection(postgres: Postgres): { include?: string[]; exclude?: string[] } {
   const onServer = typeof postgres === 'string' ? [`${postgres}/**`] : postgres ? ['**'] : []
-  if (part === 'embedded') return { exclude: [...never, properties, ...onServer] }
+  if (part === 'faults') return { include: ['tests/faults/**/*.spec.ts'] }
+  if (part === 'embedded') return { exclude: [...never, properties, faults, ...onServer] }
   // Property suites in a folder that needs the server belong to the server's part: they have a server to themselves there.
   if (part === 'properties')
     return { include: [properties], exclude: [...never, ...(postgres === true ? [] : onServer)] }
   if (part !== 'postgres') return {}
-  if (typeof postgres === 'string') return { include: [`${postgres}/**/*.spec.ts`] }
-  return { include: postgres ? ['tests/**/*.spec.ts'] : [], exclude: [...never, properties] }
+  if (typeof postgres === 'string') return { include: [`${postgres}/**/*.spec.ts`], exclude: [...never, faults] }
+  return { include: postgres ? ['tests/**/*.spec.ts'] : [], exclude: [...never, properties, faults] }
 }
 
 // Joins the PostgreSQL server of this run, or starts it, and lets go of it when the run ends.

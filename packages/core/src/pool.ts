@@ -161,17 +161,19 @@ export class Pool {
   async fork(): Promise<PoolId> {
     const here = await this.#home.here()
     const poolId = newPoolId()
+    this.#established = undefined
+    // From here on this store belongs to the new pool, also where an answer is lost: the next look says which it is.
+    const known = this.#record
+    this.#record = undefined
     for (;;) {
-      // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
       const now = (await this.record()) as PoolRecord
+      if (now.poolId !== known?.poolId)
+        throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
       assertWritable(now)
       const copied = now.bodiesClaimed ? { forkedFrom: now.poolId } : {}
-      const next = { ...now, ...here, ...copied, poolId, bodiesClaimed: false }
-      if (!(await this.catalog.replaceRecord(now, next))) continue
-      this.#record = next
-      break
+      this.#record = undefined
+      if (await this.catalog.replaceRecord(now, { ...now, ...here, ...copied, poolId, bodiesClaimed: false })) break
     }
-    this.#established = undefined
     await this.establish()
     return poolId
   }

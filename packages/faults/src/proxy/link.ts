@@ -1,0 +1,114 @@
+/** One connection through a proxy: two sockets, and a chain of stages for each direction. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import type { Stream } from '../transport/toxics.js'
+import type { ActiveToxic } from './active-toxic.js'
+import { END, type Item, Stage } from './stage.js'
+
+const STREAMS: readonly Stream[] = ['upstream', 'downstream']
+
+export interface LinkOptions {
+  readonly client: Socket
+  readonly upstream: { readonly host: string; readonly port: number }
+  readonly toxics: readonly ActiveToxic[]
+  readonly onClose: () => void
+}
+
+export class Link {
+  readonly #client: Socket
+  readonly #server: Socket
+  readonly #stages: Record<Stream, Stage[]> = { upstream: [], downstream: [] }
+  readonly #onClose: () => void
+  /** Whether closing is a reset: decided when the connection is opened, as the option of the socket that it stands for. */
+  readonly #resets: boolean
+  #isOver = false
+
+  constructor({ client, upstream, toxics, onClose }: LinkOptions) {
+    this.#client = client
+    this.#onClose = onClose
+    this.#resets = toxics.some(({ type }) => type === 'reset_peer')
+    this.#server = connect({ ...upstream, allowHalfOpen: true })
+    for (const toxic of toxics) this.add(toxic)
+    for (const socket of [this.#client, this.#server]) {
+      socket.setNoDelay(true)
+      socket.on('error', () => this.close())
+    }
+    void this.#pump('upstream', this.#client)
+    void this.#pump('downstream', this.#server)
+  }
+
+  add(toxic: ActiveToxic): void {
+    const chain = this.#stages[toxic.stream]
+    const stage: Stage = new Stage(toxic, {
+      // Found again for every item: what stands behind a stage may change while it works.
+      out: item => this.#send(toxic.stream, item, chain.indexOf(stage) + 1),
+      close: () => this.close()
+    })
+    chain.push(stage)
+  }
+
+  update(toxic: ActiveToxic): void {
+    this.#stages[toxic.stream].find(each => each.toxic === toxic)?.update()
+  }
+
+  /** Takes the toxic out of its chain once it holds nothing; a stalled reader makes nobody wait. */
+  remove(toxic: ActiveToxic): void {
+    const chain = this.#stages[toxic.stream]
+    const stage = chain.find(each => each.toxic === toxic)
+    if (stage === undefined) return
+    void stage.remove().then(() => {
+      const at = chain.indexOf(stage)
+      if (at >= 0) chain.splice(at, 1)
+    })
+  }
+
+  /** Ends both sides, and everything between them. Says whether by a reset. */
+  close(how: 'as opened' | 'reset' = 'as opened'): boolean {
+    if (this.#isOver) return false
+    this.#isOver = true
+    for (const stream of STREAMS) for (const stage of this.#stages[stream]) stage.destroy()
+    const isReset = this.#resets || how === 'reset'
+    for (const socket of [this.#client, this.#server]) {
+      if (isReset) socket.resetAndDestroy()
+      else socket.destroy()
+    }
+    this.#onClose()
+    return isReset
+  }
+
+  async #pump(stream: Stream, from: Socket): Promise<void> {
+    try {
+      for await (const chunk of from.iterator({ destroyOnReturn: false })) await this.#send(stream, chunk as Buffer, 0)
+      await this.#send(stream, END, 0)
+    } catch {
+      // A connection that broke is broken on both sides.
+      this.close()
+    }
+  }
+
+  /** Into the stage at that place of the chain, or out of its end. */
+  async #send(stream: Stream, item: Item, place: number): Promise<void> {
+    const stage = this.#stages[stream][place]
+    if (stage !== undefined) return await stage.push(item)
+    if (this.#isOver) return
+    const to = stream === 'upstream' ? this.#server : this.#client
+    if (item === END) {
+      to.end()
+      if (this.#client.writableEnded && this.#server.writableEnded) this.#finish()
+      return
+    }
+    if (item.length === 0 || to.write(item)) return
+    await Promise.race([once(to, 'drain'), once(to, 'close')])
+  }
+
+  /** Both have said all: the sockets close by themselves when it has been heard. */
+  #finish(): void {
+    let open = 2
+    for (const socket of [this.#client, this.#server]) {
+      socket.once('close', () => {
+        open -= 1
+        if (open === 0) this.close()
+      })
+    }
+  }
+}
