@@ -3,8 +3,8 @@
  */
 
 import { CheckedJoin, identityOf } from './checked-server.js'
+import { CheckedTables } from './checked-tables.js'
 import type {
-  Call,
   CandidatePage,
   Catalog,
   CatalogUsage,
@@ -27,7 +27,6 @@ import type {
   RemoveOutcome,
   RenewRequest,
   ServerIdentity,
-  SqlSource,
   StageId,
   StageIntent,
   Trashed
@@ -50,9 +49,13 @@ export class CheckedCatalog {
     this.form = catalog.form
     this.inlineLengthMax = catalog.inlineLengthMax
     this.name = engine.name
+    const { sqlLiveness } = catalog
+    if (sqlLiveness !== undefined) this.tables = new CheckedTables(sqlLiveness, calls)
   }
 
   readonly name: string
+  /** Present where tables of the application can be judged. */
+  readonly tables?: CheckedTables
 
   /** @throws EngineError `corrupt` for a record that cannot be one of ours: nobody may sweep by a delay that is none. */
   async readRecord(): Promise<PoolRecord | undefined> {
@@ -187,26 +190,6 @@ export class CheckedCatalog {
       const joined = await this.#calls.run('joining.join', READ, call => joining.join(transaction, call))
       return new CheckedJoin(joined, this.#calls)
     }
-  }
-
-  /** Whether the catalog can judge tables of the application. */
-  get hasSqlLiveness(): boolean {
-    return this.#catalog.sqlLiveness !== undefined
-  }
-
-  registerTable(source: SqlSource): Promise<void> {
-    return this.#calls.run('sqlLiveness.register', READ, async call =>
-      this.#catalog.sqlLiveness?.register(source, call)
-    )
-  }
-
-  unregisterTable(source: SqlSource): void {
-    this.#catalog.sqlLiveness?.unregister(source)
-  }
-
-  liveByTables(key: BlobKey): Promise<readonly string[]> {
-    const look = async (call: Call) => (await this.#catalog.sqlLiveness?.liveBy(key, call)) ?? []
-    return this.#calls.run('sqlLiveness.liveBy', { ...READ, key }, look)
   }
 
   async candidates(

@@ -48,10 +48,10 @@ export class Collecting {
   async protectTable(source: TableSource): Promise<Protection> {
     assertTable(source)
     const { catalog } = this.#parts.pool
-    if (!catalog.hasSqlLiveness)
+    if (catalog.tables === undefined)
       throw new InvalidArgumentError('source', `no table: ${catalog.name} cannot judge tables`)
     const { table, column } = source
-    await catalog.registerTable({ table, column })
+    await catalog.tables.register({ table, column })
     const protection = { name: `${table}.${column}`, remove: () => this.#unprotectTable(protection) }
     this.#tables.set(protection, { table, column })
     return protection
@@ -122,7 +122,7 @@ export class Collecting {
     const isLeft = [...this.#tables.values()].some(
       ({ table, column }) => table === source.table && column === source.column
     )
-    if (!isLeft) this.#parts.pool.catalog.unregisterTable(source)
+    if (!isLeft) this.#parts.pool.catalog.tables?.unregister(source)
   }
 
   get #closing(): AbortSignal {

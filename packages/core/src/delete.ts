@@ -132,7 +132,7 @@ function outcomeOf(removed: RemoveOutcome, key: BlobKey, live: ReadonlySet<BlobK
 
 /** A catalog that judges tables itself refuses without saying why; this is for the message, the decision is made. */
 async function isLiveByTable(pool: Pool, key: BlobKey): Promise<boolean> {
-  return pool.catalog.hasSqlLiveness && (await pool.catalog.liveByTables(key)).length > 0
+  return ((await pool.catalog.tables?.liveBy(key)) ?? []).length > 0
 }
 
 /** Where bodies need not wait they are gone when the delete resolves. */

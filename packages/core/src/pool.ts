@@ -162,17 +162,15 @@ export class Pool {
     const here = await this.#home.here()
     const poolId = newPoolId()
     this.#established = undefined
-    // From here on this store belongs to the new pool, also where an answer is lost: the next look says which it is.
-    const known = this.#record
-    this.#record = undefined
     for (;;) {
+      // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
       const now = (await this.record()) as PoolRecord
-      if (now.poolId !== known?.poolId)
-        throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
       assertWritable(now)
       const copied = now.bodiesClaimed ? { forkedFrom: now.poolId } : {}
-      this.#record = undefined
-      if (await this.catalog.replaceRecord(now, { ...now, ...here, ...copied, poolId, bodiesClaimed: false })) break
+      const next = { ...now, ...here, ...copied, poolId, bodiesClaimed: false }
+      if (!(await this.#replace(now, next))) continue
+      this.#record = next
+      break
     }
     await this.establish()
     return poolId
@@ -237,6 +235,16 @@ export class Pool {
       assertWritable(now)
       const wanted = next(now)
       if (isSameRecord(now, wanted) || (await this.catalog.replaceRecord(now, wanted))) return
+    }
+  }
+
+  /** Where the answer is lost nobody knows which pool this is: the next look says. */
+  async #replace(now: PoolRecord, next: PoolRecord): Promise<boolean> {
+    try {
+      return await this.catalog.replaceRecord(now, next)
+    } catch (error) {
+      this.#record = undefined
+      throw error
     }
   }
 

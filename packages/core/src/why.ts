@@ -74,7 +74,7 @@ export async function why({ pool, pins: own, owner, view }: WhyParts, key: BlobK
 /** The sources that reference the key; `undefined` if one of them could not say. */
 async function liveByOf(pool: Pool, view: LivenessView, key: BlobKey): Promise<string[] | undefined> {
   try {
-    return [...(await view.namesFor(key)), ...(await pool.catalog.liveByTables(key))]
+    return [...(await view.namesFor(key)), ...((await pool.catalog.tables?.liveBy(key)) ?? [])]
   } catch (error) {
     if (error instanceof SweepStop || (error instanceof EngineError && error.kind === 'liveness')) return undefined
     throw error

@@ -96,7 +96,11 @@ describe('a store that is closed', () => {
       verify: () => store.verify(),
       usage: () => store.usage(),
       why: () => store.why(key),
+      settings: () => store.settings(),
       configure: () => store.configure({ windowDelayMs: 1 }),
+      backup: () => store.backup(() => undefined),
+      fork: () => store.fork(),
+      acknowledgeMove: () => store.acknowledgeMove(),
       'blob.bytes': () => blob?.bytes(),
       'blob.text': () => blob?.text(),
       'slice.bytes': () => part?.bytes(),
@@ -174,7 +178,7 @@ describe('closing a store', () => {
 
   it('lets puts go on while it drains', async () => {
     const { store } = await opened({ drainMs: 30_000 })
-    let give = () => {}
+    let give: (() => void) | undefined
     const slow = async function* () {
       yield bytes(10)
       await new Promise<void>(resolve => {
@@ -183,7 +187,7 @@ describe('closing a store', () => {
       yield bytes(10)
     }
     const put = store.put(slow())
-    await turn()
+    while (give === undefined) await turn()
     const closed = store.close()
     expect(await rejection(store.has(ABSENT))).toMatchObject({ code: 'ERR_BLOB_STORE_CLOSED' })
     give()
