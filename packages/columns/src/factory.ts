@@ -114,63 +114,91 @@ async function enginesOf(draft: ColumnDraft, { below }: Place): Promise<readonly
   }
 }
 
-/** A factory over the column. Each call of `factoryOf` answers one that knows nothing of others. */
-export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory {
-  const stores = new Map<Store, Opened>()
-  const sites = new Set<Site>()
-  const opened = new WeakMap<Media, number>()
+/** What one factory has made and not yet torn down. */
+class Made {
+  readonly #draft: ColumnDraft
+  readonly #place: Place
+  readonly #stores = new Map<Store, Opened>()
+  readonly #sites = new Set<Site>()
+  readonly #counts = new WeakMap<Media, number>()
 
-  const openAs = async ({ media, tuning, ...place }: Omit<Opened, 'nth'>): Promise<Store> => {
-    const nth = (opened.get(media) ?? 0) + 1
-    opened.set(media, nth)
-    const store = await openOn(media.instance?.(nth) ?? media, draft, tuning)
-    stores.set(store, { media, tuning, ...place, nth })
+  constructor(draft: ColumnDraft, place: Place) {
+    this.#draft = draft
+    this.#place = place
+  }
+
+  async open({ media, tuning, ...place }: Omit<Opened, 'nth'>): Promise<Store> {
+    const nth = (this.#counts.get(media) ?? 0) + 1
+    this.#counts.set(media, nth)
+    const store = await openOn(media.instance?.(nth) ?? media, this.#draft, tuning)
+    this.#stores.set(store, { media, tuning, ...place, nth })
     return store
   }
-  const freshSite = async () => {
-    const site = await makeSite(place.below)
-    sites.add(site)
+
+  async site(): Promise<Site> {
+    const site = await makeSite(this.#place.below)
+    this.#sites.add(site)
     return site
   }
-  const openedAs = (store: Store): Opened => {
-    const found = stores.get(store)
-    if (found === undefined) throw new Error(`${draft.name} did not open that store, or has torn it down`)
+
+  opened(store: Store): Opened {
+    const found = this.#stores.get(store)
+    if (found === undefined) throw new Error(`${this.#draft.name} did not open that store, or has torn it down`)
     return found
   }
+
+  async closeAllOver(media: Media): Promise<void> {
+    await Promise.all([...this.#stores].map(([each, opened]) => (opened.media === media ? each.close() : undefined)))
+  }
+
+  async remove(): Promise<void> {
+    await Promise.all([...this.#stores.keys()].map(closeAbandoned))
+    this.#stores.clear()
+    await Promise.all([...this.#sites].map(site => site.remove()))
+    this.#sites.clear()
+  }
+}
+
+/** Every way to open a store that any column has. */
+function waysOf(draft: ColumnDraft, made: Made) {
+  const again = (opened: Opened, tuning: OpenTuning | undefined) =>
+    made.open({ ...opened, tuning: tuning ?? withoutWrap(opened.tuning) })
+  return {
+    async open(tuning = {}) {
+      const site = await made.site()
+      return await made.open({ media: await draft.media(site), site, largeSite: site, tuning })
+    },
+    async second(store, tuning) {
+      return await again(made.opened(store), tuning)
+    },
+    async reopen(store, tuning) {
+      const opened = made.opened(store)
+      await store.close()
+      return await again(opened, tuning)
+    },
+    async foreign(store, tuning = {}) {
+      const { largeSite } = made.opened(store)
+      const site = await made.site()
+      return await made.open({ media: await draft.media(site, largeSite), site, largeSite, tuning })
+    },
+    async apart(tuning = {}) {
+      const site = await made.site()
+      return await made.open({ media: await promised(draft.apart)(site), site, largeSite: site, tuning })
+    },
+    async copy(store, tuning = {}) {
+      const { media } = made.opened(store)
+      await made.closeAllOver(media)
+      const site = await made.site()
+      return await made.open({ media: await promised(media.copy)(site), site, largeSite: site, tuning })
+    }
+  } satisfies Partial<StoreFactory>
+}
+
+/** A factory over the column. Each call of `factoryOf` answers one that knows nothing of others. */
+export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory {
+  const made = new Made(draft, place)
+  const { open, second, reopen, foreign, apart, copy } = waysOf(draft, made)
   const has = (trait: Trait) => draft.traits.includes(trait)
-  const open: StoreFactory['open'] = async (tuning = {}) => {
-    const site = await freshSite()
-    return await openAs({ media: await draft.media(site), site, largeSite: site, tuning })
-  }
-  const second: StoreFactory['second'] = async (store, tuning) => {
-    const opened = openedAs(store)
-    return await openAs({ ...opened, tuning: tuning ?? withoutWrap(opened.tuning) })
-  }
-  const reopen: StoreFactory['reopen'] = async (store, tuning) => {
-    const opened = openedAs(store)
-    await store.close()
-    return await openAs({ ...opened, tuning: tuning ?? withoutWrap(opened.tuning) })
-  }
-  const foreign: StoreFactory['foreign'] = async (store, tuning = {}) => {
-    const { largeSite } = openedAs(store)
-    const site = await freshSite()
-    return await openAs({ media: await draft.media(site, largeSite), site, largeSite, tuning })
-  }
-  const apart: StoreFactory['apart'] = async (tuning = {}) => {
-    const site = await freshSite()
-    return await openAs({ media: await promised(draft.apart)(site), site, largeSite: site, tuning })
-  }
-  const copy: StoreFactory['copy'] = async (store, tuning = {}) => {
-    const { media } = openedAs(store)
-    await Promise.all([...stores].map(([each, { media: over }]) => (over === media ? each.close() : undefined)))
-    const site = await freshSite()
-    return await openAs({ media: await promised(media.copy)(site), site, largeSite: site, tuning })
-  }
-  const medium = (store: Store): MediumOracle => {
-    const { media, nth } = openedAs(store)
-    const { endSessions } = media
-    return { ...oracleOver(media.oracle), ...(endSessions && { endSessions: () => endSessions(nth) }) }
-  }
   return {
     name: draft.name,
     traits: draft.traits,
@@ -184,13 +212,12 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
     ...(has('two-servers') ? { apart } : {}),
     ...(has('copy') ? { copy } : {}),
     engines: () => enginesOf(draft, place),
-    medium,
-    async teardown() {
-      await Promise.all([...stores.keys()].map(closeAbandoned))
-      stores.clear()
-      await Promise.all([...sites].map(site => site.remove()))
-      sites.clear()
-    }
+    medium(store): MediumOracle {
+      const { media, nth } = made.opened(store)
+      const { endSessions } = media
+      return { ...oracleOver(media.oracle), ...(endSessions && { endSessions: () => endSessions(nth) }) }
+    },
+    teardown: () => made.remove()
   }
 }
 
