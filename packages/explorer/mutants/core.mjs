@@ -3,6 +3,8 @@ const explorer = (form, test) => ({ folder: 'packages/explorer', spec: `tests/pr
 const durable = test => explorer('durable', test)
 const inline = test => explorer('inline', test)
 
+const own = (spec, test) => ({ folder: 'packages/core', spec: `tests/${spec}.spec.ts`, test })
+
 const core = 'packages/core/src'
 const edit = (file, from, to) => ({ file: `${core}/${file}`, from, to })
 
@@ -48,7 +50,7 @@ export const CORE = [
     edits: [
       edit('sweep/run.ts', 'if (this.lease?.lost.aborted === true) throw', 'if (this.lease === undefined) throw')
     ],
-    killedBy: { folder: 'packages/core', spec: 'tests/sweep.spec.ts' }
+    killedBy: own('sweep', 'a sweep that loses its lease')
   },
   {
     name: 'cancelled candidates are counted as deleted',
@@ -102,7 +104,7 @@ export const CORE = [
     edits: [
       edit('pins.ts', 'if (held.pending > 0 || held.states.size > 0) return', 'if (held.states.size > 0) return')
     ],
-    killedBy: { folder: 'packages/core', spec: 'tests/pins.spec.ts' }
+    killedBy: own('pins', 'a put under way keeps the row of one released meanwhile')
   },
   {
     name: 'a pin counts its time from the answer, not from before the transaction',
@@ -146,13 +148,13 @@ export const CORE = [
         '  await pool.catalog.dropped(page.map(({ what }) => ({ what })))\n  const results = await pool.bodies.drop(page.map(({ what }) => what))\n'
       )
     ],
-    killedBy: durable('crash of a large sweep | put and refer')
+    killedBy: durable('durable, large: put and refer, forget | delete, delete')
   },
   {
     name: 'a half body is an orphan without a second look at the medium',
     breaks: 'a half body is looked for once more (orphans.ts)',
     edits: [edit('orphans.ts', 'stillHalf.has(stage))', 'stillHalf.size >= 0)')],
-    killedBy: durable('large put, large put | maintain')
+    killedBy: durable('durable form large put | maintain')
   },
   {
     name: 'maintenance never looks for orphans',

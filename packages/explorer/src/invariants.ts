@@ -189,8 +189,17 @@ export class Invariants {
       const skips = life === 'dropped' && (was === 'staged' || was === 'published')
       if (LIFE.indexOf(life) < LIFE.indexOf(was) && !isOrphan) this.#body(stage, `was ${was} and is ${life}`)
       if (skips) this.#body(stage, `was ${was} and is named nowhere`)
+      if (was === 'trashed' && life === 'dropped') this.#isDropped(stage)
     }
     this.#lives = now
+  }
+
+  /** The trash row goes last. Only a writer that is late may have made something after the drop. */
+  #isDropped(stage: StageId): void {
+    const { pool, configuration } = this.#run
+    if (configuration.mayFail === true) return
+    const isHeld = pool.bodies.half.has(stage) || [...pool.bodies.sealed.values()].some(body => body.stage === stage)
+    if (isHeld) this.#body(stage, 'is in no trash any more, and its bytes are there')
   }
 
   #livesNow(): Map<StageId, Stage> {

@@ -147,7 +147,9 @@ export class World implements Surroundings {
 
   /** Fires the intervals of an instance that are shorter or longer than a second: deadlines, or renewals. */
   tick(who: string, kind: 'short' | 'long'): void {
-    for (const { fire, ms } of this.#intervals.get(who) ?? []) if (ms <= SHORT_MS === (kind === 'short')) fire()
+    // Who fires may take itself off the list.
+    const mine = [...(this.#intervals.get(who) ?? [])]
+    for (const { fire, ms } of mine) if (ms <= SHORT_MS === (kind === 'short')) fire()
   }
 
   /**

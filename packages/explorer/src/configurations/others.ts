@@ -58,6 +58,14 @@ export const SHARED: readonly Listed[] = [
 
 export const OTHERS: readonly Listed[] = [
   one(
+    'large put | maintain',
+    [
+      ['A', streamed],
+      ['B', maintain()]
+    ],
+    { ...large, ...empty }
+  ),
+  one(
     'hand over | delete',
     [
       ['A', handover],
