@@ -1,19 +1,12 @@
 /** The media of one schedule and the stores that are opened over them. */
 import { openStore, type Store } from '@alkblobs/core'
-import {
-  type BodyStore,
-  type Catalog,
-  type Engine,
-  type EngineDefinition,
-  EngineFault,
-  type ErrorCode,
-  type Lease
-} from '@alkblobs/core/engine'
+import type { Catalog, EngineDefinition, Lease } from '@alkblobs/core/engine'
 import { createMedium, type MemMedium, mem } from '@alkblobs/engine-mem'
 import type { Bug, Planting } from './bug.js'
 import { type Configuration, PIN_TTL_MS, STAGE_TTL_MS, THRESHOLD } from './configuration.js'
 import { Bodies, BodyMedium } from './durable/bodies.js'
 import { catalogOf } from './durable/catalog.js'
+import { definitionOf } from './durable/engine.js'
 import { DurableMedium } from './durable/medium.js'
 import { Rules } from './durable/rules.js'
 import { scheduledBodies } from './scheduled-bodies.js'
@@ -118,18 +111,4 @@ export class Pool {
     const planted = this.#bug?.bodies?.(inner, this.#planting(how)) ?? inner
     return definitionOf('bodies', { bodies: scheduledBodies(planted, how) })
   }
-}
-
-function definitionOf(name: string, offers: { catalog: Catalog } | { bodies: BodyStore }): EngineDefinition {
-  const engine: Engine = { name, version: '0', durability: 'disk', classify, async close() {}, ...offers }
-  return {
-    name,
-    async open() {
-      return engine
-    }
-  }
-}
-
-function classify(error: unknown): ErrorCode {
-  return error instanceof EngineFault ? error.code : 'unknown'
 }

@@ -7,7 +7,8 @@ import {
   EngineFault,
   type Found,
   type Locator,
-  type StageId
+  type StageId,
+  WINDOW_LENGTH
 } from '@alkblobs/core/engine'
 
 export interface SealedBody {
@@ -92,8 +93,11 @@ export class Bodies implements BodyStore {
   async *read(locator: Locator, range: { start: number; end: number }): AsyncGenerator<Uint8Array> {
     const body = this.medium.sealed.get(locator)
     if (body === undefined) throw new EngineFault('gone', `no body ${locator}`)
-    const part = body.bytes.slice(range.start, range.end)
-    if (part.length > 0) yield part
+    const end = Math.min(range.end, body.bytes.length)
+    for (let at = range.start; at < end; at += WINDOW_LENGTH) {
+      // A copy: the chunk is the consumer's.
+      yield new Uint8Array(body.bytes.subarray(at, Math.min(at + WINDOW_LENGTH, end)))
+    }
   }
 
   async length(locator: Locator): Promise<number | undefined> {
