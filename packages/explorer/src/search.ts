@@ -32,8 +32,8 @@ export interface SearchOptions extends Reductions {
   readonly bug?: Bug
   /** Most schedules; a search that reaches it is not complete. */
   readonly schedulesMax?: number
-  /** Told of the state at the end of every schedule that was walked to its end. */
-  readonly onEnd?: (state: string) => void
+  /** Told of every schedule that was walked to its end: what its instances have seen, and what the medium holds then. */
+  readonly onEnd?: (end: string) => void
 }
 
 export interface Failure {
@@ -110,7 +110,7 @@ class Search {
       this.#steps += depth
       this.#depth = Math.max(this.#depth, depth)
       if (run.world.violations.length > 0) failure = await this.#tell(prepared)
-      else if (!isCut) this.#options.onEnd?.(stateOf(run))
+      else if (!isCut) this.#options.onEnd?.(`${run.world.seen()}|${run.pool.view.dump()}`)
       isComplete = !this.#next()
     }
     return {

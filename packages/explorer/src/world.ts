@@ -157,9 +157,16 @@ export class World implements Surroundings {
    * the time of it, and which steps wait. Core is deterministic, so equal histories mean equal processes.
    */
   digest(): string {
-    const histories = [...this.#histories].sort().map(([who, history]) => `${who}${history}`)
     const waiting = this.#parked.map(({ id }) => id).sort()
-    return `${this.clockMs}|${histories.join()}|${waiting.join()}|${[...this.#gone].sort().join()}`
+    return `${this.clockMs}|${this.seen()}|${waiting.join()}|${[...this.#gone].sort().join()}`
+  }
+
+  /** What every instance was answered, in its order and with the time of it. */
+  seen(): string {
+    return [...this.#histories]
+      .sort()
+      .map(([who, history]) => `${who}${history}`)
+      .join()
   }
 
   unique(length: number): Buffer {
