@@ -1,3 +1,4 @@
+import { digestHexOf, type Lease } from '@alkblobs/core/engine'
 import { describe, expect, test } from 'vitest'
 import { call, HOUR, inline, keyOf, OTHER, openPool, pinned, pinOf, stageOf } from './fixture.js'
 
@@ -69,6 +70,25 @@ describe('renewal', () => {
     sql('DELETE FROM gc_pins')
     expect((await catalog.renew(renew([{ generation: 1 }], true), call())).pins).toHaveLength(1)
     expect(sql(PINS)).toEqual([])
+  })
+
+  test('that revives a row cancels what was staged or marked while it was expired', async () => {
+    const { catalog, sql } = await openPool()
+    await catalog.publish([inline(1, undefined, pinned(-1)), inline(2)], call())
+    const lease = await catalog.lease(call())
+    expect(await catalog.stageCandidates(lease as Lease, [keyOf(1), keyOf(2)], call())).toHaveLength(2)
+    await catalog.mark(keyOf(1), call())
+    await catalog.renew(renew([{ generation: 1 }]), call())
+    const rows = () => sql('SELECT lower(hex(key)) AS key, cancelled FROM gc_window ORDER BY cancelled')
+    expect((rows() as { cancelled: number }[]).map(({ cancelled }) => cancelled)).toEqual([0, 0, 0])
+    await catalog.renew(renew([{ generation: 1 }], true), call())
+    const [one, two] = [digestHexOf(keyOf(1)), digestHexOf(keyOf(2))]
+    expect(rows()).toEqual([
+      { key: two, cancelled: 0 },
+      { key: one, cancelled: 1 },
+      { key: one, cancelled: 1 }
+    ])
+    await lease?.release()
   })
 
   test('of stages lets those live that have not expired', async () => {

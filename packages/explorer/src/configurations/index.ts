@@ -1,0 +1,9 @@
+/** The configurations that are searched to their end. Those marked long run with ALKBLOBS_LONG=1. */
+import { EVENTS } from './events.js'
+import type { Listed } from './listed.js'
+import { OTHERS, SHARED, THREE } from './others.js'
+import { pairs } from './pairs.js'
+
+export type { Listed } from './listed.js'
+
+export const CONFIGURATIONS: readonly Listed[] = [...pairs(), ...EVENTS, ...SHARED, ...OTHERS, ...THREE]

@@ -1,0 +1,3 @@
+import { suite } from '../../vitest.shared.js'
+
+export default suite('packages/explorer')
