@@ -219,15 +219,15 @@ const trash = stepOf('trash', fc.record({ by, limit: fc.integer({ min: 1, max: 4
 
 const dropped = stepOf(
   'dropped',
-  fc.record({ by, nth: fc.nat({ max: 5 }), isPutOff: fc.boolean() }),
-  async (world, args) => {
+  fc.record({ by, nth: fc.nat({ max: 5 }), retryAfterMs: fc.constantFrom(undefined, 0, 0, HOUR_MS) }),
+  async (world, { by: number, nth, retryAfterMs }) => {
     const { pool } = world
-    const [what, row] = [...pool.trash][args.nth % pool.trash.size] as [Locator | StageId, TrashRow]
-    await world.at(args.by).dropped([{ what, ...(args.isPutOff ? { retryAfterMs: HOUR_MS } : {}) }], call())
-    if (!args.isPutOff) pool.trash.delete(what)
+    const [what, row] = [...pool.trash][nth % pool.trash.size] as [Locator | StageId, TrashRow]
+    await world.at(number).dropped([{ what, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) }], call())
+    if (retryAfterMs === undefined) pool.trash.delete(what)
     else {
       row.attempts++
-      row.isDue = false
+      row.isDue = retryAfterMs === 0
     }
   },
   ({ pool }) => pool.trash.size > 0
