@@ -30,7 +30,7 @@ async function open(wrong: (inner: BodyStore) => Overrides<BodyStore> = () => ({
 }
 
 test('the body store does what the model does', async () => {
-  const done = await runBodiesModel(() => open(), { timeLimitMs: 4_000 })
+  const done = await runBodiesModel(() => open(), { timeLimitMs: 3_000 })
   process.stdout.write(`bodies of local: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
   expect(done.runs).toBeGreaterThan(0)
 }, 60_000)
