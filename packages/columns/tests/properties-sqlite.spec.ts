@@ -6,6 +6,6 @@ import { testModel } from './model.js'
 const place = { below: memoryFolder() }
 
 describe('a store', () => {
-  testModel(sqliteLocal(place), 5_000)
-  testModel(kvOnlySqlite(place), 3_500)
+  testModel(sqliteLocal(place), 4_500)
+  testModel(kvOnlySqlite(place), 3_000)
 })

@@ -1,21 +1,27 @@
 /** A folder of bodies against plain data, step by random step; and folders that hold what we did not write. */
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { type Overrides, override } from '@alkblobs/conformance'
 import { runBodiesModel } from '@alkblobs/conformance/model'
-import type { BodyStore } from '@alkblobs/core/engine'
-import { expect, test } from 'vitest'
+import type { BodyStore, Found, StageId } from '@alkblobs/core/engine'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
 import { local } from '../src/index.js'
-import { context } from './support.js'
+import { isStageId, parseBodyName, shardFolders } from '../src/layout.js'
+import { call, context, newStage, putBody, shared } from './support.js'
 
 /** In memory where there is such a folder: what is tried is the store, not the disk. */
 const below = existsSync('/dev/shm') ? '/dev/shm' : tmpdir()
 
-async function open() {
+async function open(wrong: (inner: BodyStore) => Overrides<BodyStore> = () => ({})) {
   const folder = mkdtempSync(join(below, 'alkblobs-local-'))
-  const engine = await local({ root: join(folder, 'large') }).open(context)
+  const root = join(folder, 'large')
+  const engine = await local({ root }).open(context)
+  const bodies = engine.bodies as BodyStore
   return {
-    bodies: engine.bodies as BodyStore,
+    root,
+    bodies: override(bodies, wrong(bodies)),
     async close() {
       await engine.close()
       rmSync(folder, { recursive: true, force: true })
@@ -24,7 +30,114 @@ async function open() {
 }
 
 test('the body store does what the model does', async () => {
-  const done = await runBodiesModel(open, { timeLimitMs: 4_000 })
+  const done = await runBodiesModel(() => open(), { timeLimitMs: 3_000 })
   process.stdout.write(`bodies of local: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
   expect(done.runs).toBeGreaterThan(0)
+}, 60_000)
+
+/** Body stores that are wrong in one way each: a model that finds none of them is worth nothing. */
+const wrongs: Readonly<Record<string, (inner: BodyStore) => Overrides<BodyStore>>> = {
+  'reads one byte too many': inner => ({
+    read: (locator, { start, end }, given) => inner.read(locator, { start, end: end + 1 }, given)
+  }),
+  'drops locators alone': inner => ({
+    async drop(what, given) {
+      const locators = what.filter(name => name.length > 32)
+      if (locators.length > 0) await inner.drop(locators, given)
+      return what.map(name => ({ what: name }))
+    }
+  }),
+  'finds the first body of a page twice': inner => ({
+    async scan(after, limit, given) {
+      const page = await inner.scan(after, Math.max(1, limit - 1), given)
+      return limit > 1 ? { ...page, found: [...page.found.slice(0, 1), ...page.found] } : page
+    }
+  }),
+  'has a length for what is gone': inner => ({
+    length: async (locator, given) => (await inner.length(locator, given)) ?? 0
+  })
+}
+
+describe('the model finds a body store that', () => {
+  for (const [name, wrong] of Object.entries(wrongs)) {
+    test(name, async () => {
+      const options = { seed: 3, timeLimitMs: 20_000, shrinkLimitMs: 0 }
+      await expect(runBodiesModel(() => open(wrong), options)).rejects.toThrow('Property failed')
+    })
+  }
+})
+
+const hex = (length: number) =>
+  fc.string({ unit: fc.constantFrom(...'0123456789abcdef'), minLength: length, maxLength: length })
+/** Names that are almost ours, and any others that a file can have. */
+const names = fc.oneof(
+  fc.stringMatching(/^[A-Za-z0-9 ._-]{1,40}$/),
+  fc
+    .tuple(hex(32), hex(64), fc.constantFrom('01', '-1', '1e3', '99999999999999999', '', '0x1'))
+    .map(parts => parts.join('.')),
+  fc.tuple(hex(31), hex(64), fc.nat().map(String)).map(parts => parts.join('.')),
+  fc.tuple(hex(32), hex(63)).map(parts => parts.join('.')),
+  hex(31),
+  hex(33),
+  hex(2)
+)
+const isOurs = (name: string) => isStageId(name) || parseBodyName(name, context.algorithm) !== undefined
+const strange = fc
+  .record({
+    name: names.filter(name => !isOurs(name) && !/^\.+$/.test(name)),
+    place: fc.constantFrom('root', 'stage', 'shard', 'inner'),
+    kind: fc.constantFrom('file', 'folder', 'link')
+  })
+  .filter(({ name, place }) => !(place === 'root' && (name.startsWith('lock.') || name === 'stage')))
+
+async function scanAll(bodies: BodyStore): Promise<readonly Found[]> {
+  const found: Found[] = []
+  for (let after: string | undefined; ; ) {
+    const page = await bodies.scan(after, 2, call)
+    found.push(...page.found)
+    if (page.next === undefined) return found
+    after = page.next
+  }
+}
+
+/** Puts something of somebody else's into the folder; answers where, unless something of ours is there. */
+function lay(
+  root: string,
+  stage: StageId,
+  { name, place, kind }: { name: string; place: string; kind: string }
+): string | undefined {
+  const [outer, inner] = shardFolders(root, stage)
+  const folder = { root, stage: join(root, 'stage'), shard: outer, inner }[place] as string
+  const path = join(folder, name)
+  if (existsSync(path)) return undefined
+  if (kind === 'file') writeFileSync(path, 'holiday')
+  else if (kind === 'folder') mkdirSync(path)
+  else symlinkSync(join(root, '..', 'outside'), path)
+  return path
+}
+
+test('what we did not write is neither found nor dropped, wherever it lies', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(strange, { minLength: 1, maxLength: 6 }), async things => {
+      const { root, bodies, close } = await open()
+      try {
+        await bodies.claim(shared, call)
+        mkdirSync(join(root, '..', 'outside'))
+        writeFileSync(join(root, '..', 'outside', 'precious'), 'precious')
+        const stage = newStage()
+        const locator = await putBody(bodies, [Buffer.from('ours')], stage)
+        const paths = things.flatMap(thing => lay(root, stage, thing) ?? [])
+        expect((await scanAll(bodies)).map(each => each.sealed?.locator)).toEqual([locator])
+        // Whatever is asked to go by such a name is refused or is not there; nothing of it is touched.
+        for (const { name } of things) await bodies.drop([name as StageId], call).catch(() => undefined)
+        expect(await bodies.drop([locator], call)).toEqual([{ what: locator }])
+        expect(await scanAll(bodies)).toEqual([])
+        for (const path of paths) expect(existsSync(path), path).toBe(true)
+        expect(readFileSync(join(root, '..', 'outside', 'precious'), 'utf8')).toBe('precious')
+      } finally {
+        await close()
+      }
+    }),
+    { numRuns: 40 }
+  )
 }, 60_000)

@@ -75,7 +75,7 @@ async function openBodies() {
 
 onServer('the body store', () => {
   it('does what the model does', async () => {
-    const done = await runBodiesModel(openBodies, { timeLimitMs: 5_000 })
+    const done = await runBodiesModel(openBodies, { timeLimitMs: 4_000 })
     process.stdout.write(`bodies of pglo: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
     expect(done.runs).toBeGreaterThan(0)
   }, 60_000)

@@ -25,7 +25,7 @@ async function open() {
 }
 
 test('the catalog does what the model does', async () => {
-  const done = await runCatalogModel(open, { timeLimitMs: 6_000 })
+  const done = await runCatalogModel(open, { timeLimitMs: 4_000 })
   process.stdout.write(`catalog of sqlite: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
   expect(done.runs).toBeGreaterThan(0)
 }, 60_000)

@@ -31,7 +31,7 @@ async function open() {
 
 describeServer('on a server', () => {
   test('the catalog does what the model does', async () => {
-    const done = await runCatalogModel(open, { timeLimitMs: 7_000 })
+    const done = await runCatalogModel(open, { timeLimitMs: 5_000 })
     process.stdout.write(`catalog of postgres: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
     expect(done.runs).toBeGreaterThan(0)
   }, 60_000)

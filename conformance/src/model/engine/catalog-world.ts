@@ -4,6 +4,7 @@ import {
   type BlobKey,
   type Call,
   type Catalog,
+  type Entry,
   formatKey,
   type Lease,
   type Locator,
@@ -15,7 +16,7 @@ import {
   type StageId
 } from '@alkblobs/core/engine'
 import { equal } from '../../expect.js'
-import { CatalogPool } from './catalog-pool.js'
+import { CatalogPool, type EntryRow } from './catalog-pool.js'
 
 /** A virgin medium, opened once or more often; each opening is a catalog of its own. */
 export interface CatalogUnderTest {
@@ -39,6 +40,8 @@ export const call = (): Call => ({ deadlineMs: performance.now() + CALL_LIMIT_MS
 export const keyOf = (n: number): BlobKey => formatKey('sha256', createHash('sha256').update(String(n)).digest())
 export const stageOf = (n: number) => `${n}`.padStart(32, 'a') as StageId
 export const locatorOf = (n: number) => `${stageOf(n)}.sealed` as Locator
+/** An entry as a catalog answers it. */
+export const entryOf = (n: number, entry: EntryRow): Entry => ({ key: keyOf(n), ...entry })
 export const rowOf = (owner: number, generation: number): PinRow => ({ owner: `owner-${owner}` as Owner, generation })
 export const ttlOf = (isAlive: boolean) => (isAlive ? HOUR_MS : OVER_MS)
 

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { type ModelOptions, type ModelRuns, runChecks } from '../checks.js'
 import { anyBodyStep, type BodiesUnderTest, BodiesWorld, expectScan } from './body-steps.js'
+import { lookingSteps } from './catalog-looking-steps.js'
 import { writingSteps } from './catalog-steps.js'
 import { sweepingSteps } from './catalog-sweep-steps.js'
 import { type CatalogUnderTest, CatalogWorld, HOUR_MS } from './catalog-world.js'
@@ -32,7 +33,7 @@ const DEFAULT_STEPS = 50
  * @throws the first difference, with the steps that lead to it, seed and path.
  */
 export function runCatalogModel(open: () => Promise<CatalogUnderTest>, options: ModelOptions = {}): Promise<ModelRuns> {
-  const step = fc.oneof(...writingSteps, ...sweepingSteps)
+  const step = fc.oneof(...writingSteps, ...sweepingSteps, ...lookingSteps)
   return runChecks('catalog', options, ({ count, run }) =>
     fc.asyncProperty(
       fc.constantFrom(0, HOUR_MS),
