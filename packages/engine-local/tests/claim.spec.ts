@@ -5,6 +5,7 @@ import type { Locator, StageId } from '@alkblobs/core/engine'
 import { describe, expect, it } from 'vitest'
 import { start, withChildren } from './processes.js'
 import {
+  atEnd,
   call,
   claimedRoot,
   exclusive,
@@ -42,6 +43,44 @@ describe('claiming', () => {
     expect(await bodies.claim({ ...shared, poolId: 'other' as never }, call)).toEqual(shared)
     expect(await bodies.claim(exclusive, call)).toEqual(shared)
     await expect(bodies.create(newStage(), {}, call)).rejects.toThrow('not claimed')
+  })
+
+  it('is taken over from the pool named alone, and what is in the folder stays readable (BODY-CLAIM-4)', async () => {
+    const root = await temporaryFolder()
+    const first = await claimedRoot(root)
+    const locator = await putBody(first.bodies, [Buffer.from('a body')])
+    const { engine, bodies } = await openRoot(root)
+    atEnd(() => engine.close())
+    const forked = { ...shared, poolId: 'forked' as never }
+    expect(await bodies.reclaim?.('other' as never, forked, call)).toBe(false)
+    expect(await bodies.claimed(call)).toEqual(shared)
+    expect(await bodies.reclaim?.(shared.poolId, forked, call)).toBe(true)
+    expect(await bodies.claim(forked, call)).toEqual(forked)
+    expect(await readRange(bodies, locator)).toEqual(Buffer.from('a body'))
+    expect(
+      (await readdir(root)).filter(name => /^\.alkblobs/.test(name)),
+      'no half of a claim is left'
+    ).toEqual([])
+    // A store of the original that has the folder still open finds another pool's, and makes and removes nothing.
+    expect(await failure(first.engine, putBody(first.bodies, [Buffer.from('more')]))).toBe('transient')
+    expect(first.engine.classify((await first.bodies.drop([locator], call))[0]?.error)).toBe('transient')
+    expect(await readRange(bodies, locator)).toEqual(Buffer.from('a body'))
+  })
+
+  it('is taken over by one of several at once, the others are told that it is busy or gone', async () => {
+    const root = await temporaryFolder()
+    await claimedRoot(root)
+    const stores = await Promise.all(Array.from({ length: 5 }, () => openRoot(root)))
+    const ends = await Promise.allSettled(
+      stores.map(({ bodies }, n) =>
+        bodies.reclaim?.(shared.poolId, { ...shared, poolId: `forked-${n}` as never }, call)
+      )
+    )
+    const won = ends.flatMap((end, n) => (end.status === 'fulfilled' && end.value === true ? [n] : []))
+    expect(won.length).toBe(1)
+    for (const [n, end] of ends.entries())
+      if (end.status === 'rejected') expect(stores[n]?.engine.classify(end.reason)).toBe('conflict')
+    expect((await stores[0]?.bodies.claimed(call))?.poolId).toBe(`forked-${won[0]}`)
   })
 
   it('has one winner among eight processes, and all see the same one', async () => {

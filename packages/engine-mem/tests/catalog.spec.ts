@@ -92,6 +92,21 @@ describe('the medium', () => {
     expect((await catalog.meta.read(call))?.windowDelayMs).toBe(6)
   })
 
+  it('keeps everything its record says, and compares all of it', async () => {
+    const server = { system: '7', database: '16384', timeline: 2 }
+    const full = { ...record, server, forkedFrom: 'original' as never }
+    expect(await catalog.meta.compareAndSet(record, full, call)).toBe(true)
+    expect(await catalog.meta.read(call)).toEqual(full)
+    for (const other of [
+      { ...full, server: { ...server, timeline: 3 } },
+      { ...full, forkedFrom: 'another' as never },
+      record
+    ])
+      expect(await catalog.meta.compareAndSet(other, record, call), JSON.stringify(other)).toBe(false)
+    expect(await catalog.meta.compareAndSet(full, record, call)).toBe(true)
+    expect(await catalog.meta.read(call)).toEqual(record)
+  })
+
   it('begins nothing after the signal or the deadline', async () => {
     await expect(catalog.find([key(1)], { ...call, signal: AbortSignal.abort() })).rejects.toThrow('abort')
     const late = await catalog.stage([{ id: stage(1), ttlMs: 9 }], { deadlineMs: 0 }).catch(error => error)

@@ -84,6 +84,53 @@ onServer('a claim', () => {
   })
 })
 
+onServer('a claim that is taken over (BODY-CLAIM-4)', () => {
+  const forked: Claim = { poolId: 'pool-2' as PoolId, mode: 'shared' }
+
+  it('passes from the pool named, in one step, and from no other', async () => {
+    const db = await database()
+    const first = await claimed(db)
+    const locator = await putBody(first.bodies, [pattern(10)])
+    const { bodies } = await open(db)
+    expect(await bodies.reclaim?.('pool-3' as PoolId, forked, call)).toBe(false)
+    expect(await bodies.claimed(call)).toEqual(shared)
+    const stores = await Promise.all(Array.from({ length: 5 }, () => open(db, { poolMax: 2 })))
+    const taken = await Promise.all(
+      stores.map((store, n) =>
+        store.bodies.reclaim?.(shared.poolId, { ...forked, poolId: `pool-2-${n}` as PoolId }, call)
+      )
+    )
+    expect(taken.filter(Boolean).length).toBe(1)
+    const winner = stores[taken.indexOf(true)]
+    const inForce = await bodies.claimed(call)
+    expect(inForce?.poolId).toBe(`pool-2-${taken.indexOf(true)}`)
+    expect(await winner?.bodies.claim(inForce as Claim, call)).toEqual(inForce)
+    expect(winner && (await readRange(winner.bodies, locator))).toEqual(pattern(10))
+  })
+
+  it('ends the work of those who hold the old one, and nothing of theirs is dropped or made', async () => {
+    const db = await database()
+    const { engine, bodies } = await claimed(db)
+    const locator = await putBody(bodies, [pattern(10)])
+    const writer = await bodies.create(newStage(), {}, call)
+    await writer.write(pattern(10))
+    const other = await open(db)
+    expect(await other.bodies.reclaim?.(shared.poolId, forked, call)).toBe(true)
+    await other.bodies.claim(forked, call)
+    expect(await failure(engine, putBody(bodies, [pattern(11)]))).toBe('transient')
+    expect(engine.classify((await bodies.drop([locator], call))[0]?.error)).toBe('transient')
+    await writer.discard().catch(() => undefined)
+    expect(await readRange(other.bodies, locator)).toEqual(pattern(10))
+  })
+
+  it('is none where nothing was ever claimed', async () => {
+    const db = await database()
+    const { engine, bodies } = await open(db)
+    expect(await failure(engine, bodies.reclaim?.(shared.poolId, forked, call) ?? Promise.resolve())).toBe('transient')
+    expect(await objects(db)).toBe(0)
+  })
+})
+
 onServer('an exclusive claim', () => {
   it('is held by one store at a time, until it closes', async () => {
     const db = await database()

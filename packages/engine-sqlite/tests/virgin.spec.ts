@@ -229,6 +229,18 @@ describe('the record', () => {
     expect(await catalog.meta.read(call())).toEqual(next)
   })
 
+  test('says which pool it was copied from for as long as it is told to', async () => {
+    const { catalog } = await openPool()
+    const half = { ...record, poolId: 'the copy' as never, forkedFrom: record.poolId }
+    expect(await catalog.meta.compareAndSet(record, half, call())).toBe(true)
+    expect(await catalog.meta.read(call())).toEqual(half)
+    const { forkedFrom: _, ...whole } = { ...half, bodiesClaimed: true }
+    // Not the same record: what it was copied from is a part of it.
+    expect(await catalog.meta.compareAndSet({ ...whole, bodiesClaimed: false }, whole, call())).toBe(false)
+    expect(await catalog.meta.compareAndSet(half, whole, call())).toBe(true)
+    expect(await catalog.meta.read(call())).toEqual(whole)
+  })
+
   test('is written by exactly one of many who make the pool at once', async () => {
     const file = join(folder(), 'x', 'pool.db')
     const engines = await Promise.all(Array.from({ length: 8 }, () => openFile(file)))

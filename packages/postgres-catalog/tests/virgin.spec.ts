@@ -115,6 +115,43 @@ describeServer('a schema that does not exist', () => {
   })
 })
 
+describeServer('the record', () => {
+  test('keeps where the pool is and what it was copied from, and is compared with both', async () => {
+    const { catalog } = await openPool()
+    const server = { system: '7345678901234567890', database: '4294967295', timeline: 4_000_000_000 }
+    const full = { ...record, server, forkedFrom: 'original' as never }
+    expect(await catalog.meta.compareAndSet(record, full, call())).toBe(true)
+    expect(await catalog.meta.read(call())).toEqual(full)
+    for (const other of [
+      { ...full, server: { ...server, system: '7' } },
+      { ...full, server: { ...server, database: '1' } },
+      { ...full, server: { ...server, timeline: 1 } },
+      { ...full, forkedFrom: 'another' as never },
+      record
+    ])
+      expect(await catalog.meta.compareAndSet(other, record, call()), JSON.stringify(other)).toBe(false)
+    expect(await catalog.meta.compareAndSet(full, record, call())).toBe(true)
+    expect(await catalog.meta.read(call())).toEqual(record)
+  })
+
+  test('of a server is what any session of it finds, and another database has another', async () => {
+    const at = await place()
+    const [{ catalog }, again] = [await openSchema(at), await openSchema(at)]
+    const identity = await catalog.server?.identity(call())
+    expect(identity).toMatchObject({ system: expect.stringMatching(/^\d{10,20}$/), timeline: expect.any(Number) })
+    expect(await again.catalog.server?.identity(call())).toEqual(identity)
+    const [row] = await at.query('SELECT system_identifier::text AS system FROM pg_control_system()')
+    expect(row).toEqual({ system: identity?.system })
+    const database = await freshDatabase()
+    onTestFinished(() => database.drop())
+    const other = await openSchema({ url: database.url, schema: 'other' })
+    const found = await other.catalog.server?.identity(call())
+    expect(found).toEqual({ ...identity, database: found?.database })
+    expect(found?.database).not.toBe(identity?.database)
+    expect([await catalog.server?.unfit(call()), catalog.server?.sessionsMax]).toEqual([undefined, 6])
+  })
+})
+
 describeServer('a schema made by hand', () => {
   test('that is empty becomes the pool of a role that may create in it, but makes no schemas', async () => {
     const database = await freshDatabase()

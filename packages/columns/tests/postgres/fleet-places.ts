@@ -5,7 +5,7 @@ import { openStore, type Store, type StoreOptions } from '@alkblobs/core'
 import { local } from '@alkblobs/engine-local'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
-import { freshDatabase, freshSchema, type TestDatabase } from '@alkblobs/testkit'
+import { freshDatabase, freshSchema, type TestDatabase, type TestSchema } from '@alkblobs/testkit'
 import { temporaryFolder } from '../processes/children.js'
 
 /** What holds bodies above the threshold: one shared folder, the server itself, or nothing. */
@@ -29,6 +29,8 @@ export interface FleetPool {
   /** With `$.` for the schema of the catalog. */
   rows<R extends Record<string, unknown>>(text: string): Promise<R[]>
   open(options?: Partial<StoreOptions>): Promise<Store>
+  /** A schema for an application beside the pool; it goes with the pool. */
+  application(): Promise<TestSchema>
   /** Ends the sessions of that name and waits until they are gone. */
   endSessions(name: string): Promise<void>
   /** Sealed bodies on the large medium, and halves. */
@@ -41,6 +43,7 @@ export async function fleetPool(kind: Kind): Promise<FleetPool> {
   const { url, schema, query, drop } = await freshSchema(database)
   const root = join(await temporaryFolder(), 'bodies')
   const stores: Store[] = []
+  const beside: TestSchema[] = []
   const large = { files: () => local({ root }), objects: () => pglo({ url }), rows: () => undefined }[kind]
   return {
     place: { kind, url, schema, root },
@@ -60,6 +63,11 @@ export async function fleetPool(kind: Kind): Promise<FleetPool> {
       stores.push(store)
       return store
     },
+    async application() {
+      const made = await freshSchema(database)
+      beside.push(made)
+      return made
+    },
     async endSessions(name) {
       await query('SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = $1', [name])
     },
@@ -67,6 +75,7 @@ export async function fleetPool(kind: Kind): Promise<FleetPool> {
     async drop() {
       await Promise.allSettled(stores.map(store => store.close()))
       await drop()
+      for (const each of beside) await each.drop()
       await database?.drop()
     }
   }

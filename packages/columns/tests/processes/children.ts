@@ -116,6 +116,11 @@ export class Child {
     this.#process.stdin.write(`${JSON.stringify(message)}\n`)
   }
 
+  /** What it wrote to its error output. */
+  get complaints(): string {
+    return this.#errors
+  }
+
   /** Stops it wherever it is, timers and all, as a suspended machine would. Resolves when it stands. */
   async pause(): Promise<void> {
     this.#process.kill('SIGSTOP')

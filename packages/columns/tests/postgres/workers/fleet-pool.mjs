@@ -4,7 +4,7 @@ import { local } from '@alkblobs/engine-local'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 
-export { contentOf, given, heard, randomFrom, say } from '../../processes/workers/pool.mjs'
+export { contentOf, given, heard, randomFrom, say, toldOnce } from '../../processes/workers/pool.mjs'
 
 export const THRESHOLD = 4_096
 
