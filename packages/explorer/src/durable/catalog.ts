@@ -97,7 +97,8 @@ function sweeping(rules: Rules, mint: () => string): Pick<Catalog, Sweeping> {
     lease: async () => (rules.isLeaseFree() ? new HeldLease(medium) : undefined),
     candidates: async (lease, after, limit) => {
       if (lease !== undefined) rules.checkLease(lease)
-      const page = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0 }
+      const page = { scanned: 0, live: 0, alreadyStaged: 0 }
+      const cancelled: BlobKey[] = []
       const dead: BlobKey[] = []
       const rows = rowsAfter(medium.entries, after, limit)
       for (const [key] of rows) {
@@ -107,10 +108,10 @@ function sweeping(rules: Rules, mint: () => string): Pick<Catalog, Sweeping> {
         else if (row === undefined) dead.push(key)
         else {
           page.alreadyStaged++
-          if (row.cancelled) page.cancelled++
+          if (row.cancelled) cancelled.push(key)
         }
       }
-      return { ...page, keys: dead, next: rows.length < limit ? undefined : rows.at(-1)?.[0] }
+      return { ...page, cancelled, keys: dead, next: rows.length < limit ? undefined : rows.at(-1)?.[0] }
     },
     stageCandidates: async (lease, keys) => {
       rules.checkLease(lease)
