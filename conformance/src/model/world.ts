@@ -28,6 +28,8 @@ interface Switches {
   isDead: boolean
   /** The medium cannot be read. */
   failsReads: boolean
+  /** The next operation of this name fails before it does anything. */
+  failsOnce: Operation | undefined
   /** Whether its leases judge enumerated keys; known after the first. */
   catalogJudges: boolean
   /** What a dead process would have freed by dying: its open bodies. */
@@ -69,8 +71,9 @@ function wrapOf(switches: Switches, pageLimit: number | undefined): (definition:
   const watched = watch({
     before(operation) {
       assertAlive()
-      if (switches.failsReads && READS.includes(operation))
-        throw Object.assign(new Error('EIO: i/o error, read'), { code: 'EIO' })
+      const isFailing = switches.failsOnce === operation || (switches.failsReads && READS.includes(operation))
+      if (switches.failsOnce === operation) switches.failsOnce = undefined
+      if (isFailing) throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
     }
   })
   return definition =>
@@ -202,7 +205,7 @@ function tuned(
   { pageLimit, windowDelayMs, trashDelayMs }: ModelSetup,
   now: { readonly threshold?: number; readonly windowDelayMs?: number }
 ): { switches: Switches; tuning: OpenTuning } {
-  const switches: Switches = { isDead: false, failsReads: false, catalogJudges: false, left: [] }
+  const switches: Switches = { isDead: false, failsReads: false, failsOnce: undefined, catalogJudges: false, left: [] }
   const threshold = factory.threshold === undefined ? {} : { threshold: now.threshold ?? factory.threshold }
   const wrap = wrapOf(switches, pageLimit)
   const delays = { windowDelayMs: now.windowDelayMs ?? windowDelayMs, trashDelayMs }

@@ -10,13 +10,9 @@ import { modelFaults } from './model-faults.js'
 const BESIDE = ['publishes too early']
 
 /** The same runs each time: what they find does not depend on luck, and not on how fast this machine is. */
-const SEED = 7
-/** Faults that seed 7 takes longer to find. */
-const SEEDS: Readonly<Record<string, number>> = {
-  'forgets to cancel': 12,
-  'loses nothing': 11,
-  'unclamped range': 2
-}
+const SEED = 1
+/** Faults that take that seed more than a few seconds. */
+const SEEDS: Readonly<Record<string, number>> = { 'forgets to cancel': 3, 'unclamped range': 7 }
 
 const FIND_LIMIT_MS = 60_000
 

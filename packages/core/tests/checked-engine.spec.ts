@@ -142,6 +142,34 @@ describe('a contract that is broken', () => {
   })
 })
 
+describe('a record that cannot be one of ours', () => {
+  const damaged = [
+    { poolId: '' },
+    { poolId: null },
+    { protocol: null },
+    { protocol: 0 },
+    { algorithm: null },
+    { windowDelayMs: null },
+    { windowDelayMs: -1 },
+    { windowDelayMs: 0.5 },
+    { bodiesClaimed: null }
+  ]
+  it.each(damaged)('with %o is damage, and nothing is swept by it', async change => {
+    const { store, engine } = await opened()
+    await (await store.put('small')).release()
+    store.protect({ name: 'app', live: () => [] })
+    const looks = [() => store.sweep(), () => store.settings(), () => store.delete(ABSENT), () => store.maintain()]
+    for (const look of looks) {
+      engine.lie('meta.read', (record: object) => ({ ...record, ...change }))
+      const error = await rejection(look())
+      expect(error).toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'corrupt' })
+      expect(error.message).toContain(Object.keys(change)[0])
+    }
+    expect(engine.window.size).toBe(0)
+    expect((await store.usage()).entries).toBe(1)
+  })
+})
+
 describe('what core guarantees an engine', () => {
   it('batches are not empty and hold no key twice, and no call comes after close', async () => {
     const { store, engine } = await opened()

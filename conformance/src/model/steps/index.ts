@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import type { Step, StepKind } from '../step.js'
 import { cancelledSweep, contendedSweep, maintain, remove, removeMany, sweep, verify, why } from './collecting.js'
+import { brokenPut, failingPut } from './failing.js'
 import { holdings, pin, protect, reference, release, sicken, unprotect } from './holding.js'
 import { age, configure, damage, expire, leave, restart, second } from './opening.js'
 import { commit, discard, put, write } from './putting.js'
@@ -21,6 +22,8 @@ export const steps = {
   list,
   usage,
   failingLook,
+  failingPut,
+  brokenPut,
   pin,
   release,
   holdings,
@@ -58,6 +61,8 @@ const WEIGHTS: Readonly<Record<keyof typeof steps, number>> = {
   list: 1,
   usage: 3,
   failingLook: 1,
+  failingPut: 3,
+  brokenPut: 2,
   pin: 4,
   release: 18,
   holdings: 1,

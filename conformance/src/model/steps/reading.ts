@@ -44,7 +44,8 @@ const bounds = fc.oneof(
 
 export const range = stepKind<{ by: number; content: number; start: number | undefined; end: number | undefined }>({
   name: 'range',
-  args: contents => fc.record({ by: stores, content: contentNumbers(contents), start: bounds, end: bounds }),
+  args: contents =>
+    fc.record({ by: stores, content: fc.oneof(fc.constant(2), contentNumbers(contents)), start: bounds, end: bounds }),
   toleratesReleases: true,
   canRun: ({ pool }, { content }) => pool.entries.has(content) && !pool.isDamaged(content),
   async run(world, { by, content, start, end }) {
