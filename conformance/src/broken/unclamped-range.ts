@@ -8,7 +8,10 @@ export const unclampedRange: PlantedFault = {
   name: 'unclamped range',
   statement: 'read yields the rest of the window after the end of a range that crosses a window edge (BODY-READ-1)',
   needs: ['dual-tier', 'root', 'inline'],
-  caughtBy: ['pread_windows_read_committed_files_mid_slices_and_eof_clamped'],
+  caughtBy: [
+    'pread_windows_read_committed_files_mid_slices_and_eof_clamped',
+    'a_long_body_is_whole_however_its_chunks_are_consumed'
+  ],
   plant: () => definition =>
     tapped(definition, {
       bodies: inner => ({

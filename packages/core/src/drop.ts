@@ -2,9 +2,10 @@
  * Dropping: the last step in the life of a body. Only what lies in the catalog's trash is dropped, and the trash row goes
  * last, so a stop anywhere in between is made good by the next run. One failure holds nobody else up.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { DropRecord, DropResult, StageId, Trashed } from './engine.js'
 import type { BlobKey } from './key.js'
-import { DROP_RETRY_MS, PAGE_SIZE } from './limits.js'
+import { DROP_RETRY_MS, LEASE_WAITS_MS, PAGE_SIZE } from './limits.js'
 import type { Pool } from './pool.js'
 
 /** A drop that did not succeed: its entry stays gone, its trash row stays for a later try. */
@@ -38,18 +39,45 @@ export async function dropTrash(pool: Pool, tally: Dropped, proceed: () => boole
   }
 }
 
-/** The same for who holds no lease yet. Somebody else who holds it drops sooner or later, or is making a copy that needs the bodies. */
-export async function dropTrashUnderLease(pool: Pool): Promise<void> {
+/** Runs of one store that need a lease of their own: whoever asks while one is under way shares the next. */
+const runs = new WeakMap<Pool, { readonly now: Promise<void>; next: Promise<void> | undefined }>()
+
+/**
+ * The same for who holds no lease yet. A sweep that holds it drops at its end; whoever holds still for a copy needs the bodies. So
+ * what cannot be done soon is left to maintenance.
+ */
+export function dropTrashUnderLease(pool: Pool): Promise<void> {
+  const run = runs.get(pool)
+  if (run === undefined) return begin(pool)
+  run.next ??= run.now.catch(leftToMaintenance).then(() => begin(pool))
+  return run.next
+}
+
+function begin(pool: Pool): Promise<void> {
+  const now = dropOnce(pool).finally(() => {
+    const run = runs.get(pool)
+    if (run?.now === now && run.next === undefined) runs.delete(pool)
+  })
+  runs.set(pool, { now, next: undefined })
+  return now
+}
+
+async function dropOnce(pool: Pool): Promise<void> {
   // A catalog in memory forgets its trash with its process, and nobody can make a copy of it.
   if (pool.volatile) return dropTrash(pool, nothingDropped(), () => true)
-  const lease = await pool.lease()
-  if (lease === undefined) return
-  try {
-    await dropTrash(pool, nothingDropped(), () => !lease.lost.aborted)
-  } finally {
-    await pool.catalog.releaseLease(lease)
+  for (const waitMs of [0, ...LEASE_WAITS_MS]) {
+    if (waitMs > 0) await sleep(waitMs)
+    const lease = await pool.lease()
+    if (lease === undefined) continue
+    try {
+      return await dropTrash(pool, nothingDropped(), () => !lease.lost.aborted)
+    } finally {
+      await pool.catalog.releaseLease(lease)
+    }
   }
 }
+
+function leftToMaintenance(): void {}
 
 /** Drops bodies of stages that were just moved to trash. Best effort: what fails is tried again by maintenance. */
 export async function dropStages(pool: Pool, stages: readonly StageId[]): Promise<void> {

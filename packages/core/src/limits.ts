@@ -69,5 +69,8 @@ export const LENGTH_MAX_DEFAULT = 2 ** 40
 /** First and longest wait before a failed drop is tried again; it doubles in between. */
 export const DROP_RETRY_MS = { first: 60_000, longest: 24 * 60 * 60 * 1000 } as const
 
+/** How long a drop after a delete waits for the lease, each time it finds it taken: other drops hold it for a moment. */
+export const LEASE_WAITS_MS = [10, 20, 40, 80] as const
+
 /** Every n-th maintenance run looks through the body store for bodies that no row knows. */
 export const SCAN_EVERY_MAINTENANCE = 16
