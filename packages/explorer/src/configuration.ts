@@ -23,8 +23,6 @@ export interface Configuration {
   readonly trashDelayMs?: number
   /** How the application says what is live. Default: it enumerates. */
   readonly source?: 'enumerating' | 'answering'
-  /** Most schedules to walk before giving up; a complete search stays far below. */
-  readonly schedulesMax?: number
 }
 
 /** One sequence of operations; several may run on one instance. */

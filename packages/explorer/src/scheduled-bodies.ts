@@ -3,6 +3,7 @@ import type { BodyStore, BodyWriter, Locator, StageId } from '@alkblobs/core/eng
 import { stageOf } from './durable/bodies.js'
 import type { Resource } from './footprint.js'
 import { Caller, type Scheduling } from './scheduled-catalog.js'
+import { telling } from './telling.js'
 
 export function scheduledBodies(inner: BodyStore, how: Scheduling): BodyStore {
   const caller = new Caller(how)
@@ -21,8 +22,10 @@ export function scheduledBodies(inner: BodyStore, how: Scheduling): BodyStore {
     },
     length: (locator, call) =>
       caller.step('length', locator, { reads: [ofBody(locator)] }, () => inner.length(locator, call)),
-    drop: (what, call) => caller.step('drop', what.join(), { writes: what.map(ofBody) }, () => inner.drop(what, call)),
-    scan: (after, limit, call) => caller.step('scan', '', { reads: ['body'] }, () => inner.scan(after, limit, call))
+    drop: (what, call) =>
+      caller.step('drop', what.join(), { writes: what.map(ofBody) }, () => inner.drop(what, call), telling.drop),
+    scan: (after, limit, call) =>
+      caller.step('scan', '', { reads: ['body'] }, () => inner.scan(after, limit, call), telling.scan)
   }
 }
 

@@ -2,6 +2,7 @@
 import type { BlobKey, Catalog, Found, Lease, Publication, StageId } from '@alkblobs/core/engine'
 import type { Footprint, Resource } from './footprint.js'
 import type { Stillness } from './still.js'
+import { telling } from './telling.js'
 import type { World } from './world.js'
 
 /** How an instance's calls become steps. */
@@ -85,7 +86,7 @@ export function scheduledCatalog(inner: Catalog, how: Scheduling): Catalog {
 
 function meta({ meta: inner }: Catalog, caller: Caller): Catalog['meta'] {
   return {
-    read: call => caller.step('meta.read', '', { reads: ['record'] }, () => inner.read(call)),
+    read: call => caller.step('meta.read', '', { reads: ['record'] }, () => inner.read(call), telling.record),
     compareAndSet: (expected, next, call) =>
       caller.step('meta.compareAndSet', '', { writes: ['record'] }, () => inner.compareAndSet(expected, next, call))
   }
@@ -93,9 +94,11 @@ function meta({ meta: inner }: Catalog, caller: Caller): Catalog['meta'] {
 
 function looking(inner: Catalog, caller: Caller): Pick<Catalog, 'find' | 'read' | 'list' | 'explain' | 'usage'> {
   return {
-    find: (keys, call) => caller.step('find', keys.join(), { reads: keys.map(ofKey) }, () => inner.find(keys, call)),
+    find: (keys, call) =>
+      caller.step('find', keys.join(), { reads: keys.map(ofKey) }, () => inner.find(keys, call), telling.entries),
     read: (key, call) => caller.step('read', key, { reads: [ofKey(key)] }, () => inner.read(key, call)),
-    list: (after, limit, call) => caller.step('list', '', { reads: ['key'] }, () => inner.list(after, limit, call)),
+    list: (after, limit, call) =>
+      caller.step('list', '', { reads: ['key'] }, () => inner.list(after, limit, call), telling.entries),
     explain: (key, call) => caller.step('explain', key, { reads: [ofKey(key)] }, () => inner.explain(key, call)),
     usage: call => caller.step('usage', '', { reads: ['key', 'stage', 'trash'] }, () => inner.usage(call))
   }
@@ -110,22 +113,38 @@ function writing(inner: Catalog, caller: Caller): Pick<Catalog, Writing> {
       return caller.step('stage', ids.join(), { writes: ids.map(ofStage) }, () => inner.stage(stages, call))
     },
     staged: (stages, call) =>
-      caller.step('staged', stages.join(), { reads: stages.map(ofStage) }, () => inner.staged(stages, call)),
+      caller.step(
+        'staged',
+        stages.join(),
+        { reads: stages.map(ofStage) },
+        () => inner.staged(stages, call),
+        telling.yes
+      ),
     unstage: (stages, call) =>
-      caller.step('unstage', stages.join(), { writes: ['trash', ...stages.map(ofStage)] }, () =>
-        inner.unstage(stages, call)
+      caller.step(
+        'unstage',
+        stages.join(),
+        { writes: ['trash', ...stages.map(ofStage)] },
+        () => inner.unstage(stages, call),
+        telling.yes
       ),
     publish: (items, call) =>
-      caller.step('publish', items.map(shown).join(), publishing(items), () => inner.publish(items, call)),
+      caller.step(
+        'publish',
+        items.map(shown).join(),
+        publishing(items),
+        () => inner.publish(items, call),
+        telling.publish
+      ),
     pin: (items, call) => {
       const keys = items.map(({ key }) => key)
-      return caller.step('pin', keys.join(), { writes: keys.map(ofKey) }, () => inner.pin(items, call))
+      return caller.step('pin', keys.join(), { writes: keys.map(ofKey) }, () => inner.pin(items, call), telling.entries)
     },
     renew: (request, call) => {
       const { pins, stages } = request
       const names = [...pins.map(({ key, pin }) => `${key} at ${pin.generation}`), ...stages]
       const writes = [...pins.map(({ key }) => ofKey(key)), ...stages.map(ofStage)]
-      return caller.step('renew', names.join(), { writes }, () => inner.renew(request, call))
+      return caller.step('renew', names.join(), { writes }, () => inner.renew(request, call), telling.renew)
     },
     release: (pins, call) => {
       const names = pins.map(({ key, pin }) => `${key} at ${pin.generation}`)
@@ -157,17 +176,18 @@ function sweeping(inner: Catalog, caller: Caller): Pick<Catalog, Sweeping> {
     },
     candidates: (lease, after, limit, call) => {
       const effect = () => inner.candidates(caller.own(lease), after, limit, call)
-      return caller.step('candidates', '', { reads: ['lease', 'key'] }, effect)
+      return caller.step('candidates', '', { reads: ['lease', 'key'] }, effect, telling.candidates)
     },
     stageCandidates: (lease, keys, call) => {
       caller.begins('stageCandidates', lease)
       const touches: Footprint = { reads: ['lease', 'record'], writes: keys.map(ofKey) }
-      return caller.step('stageCandidates', keys.join(), touches, () =>
-        inner.stageCandidates(caller.own(lease), keys, call)
-      )
+      const effect = () => inner.stageCandidates(caller.own(lease), keys, call)
+      return caller.step('stageCandidates', keys.join(), touches, effect, telling.keys)
     },
-    due: (lease, after, limit, call) =>
-      caller.step('due', '', { reads: ['lease', 'key'] }, () => inner.due(caller.own(lease), after, limit, call)),
+    due: (lease, after, limit, call) => {
+      const effect = () => inner.due(caller.own(lease), after, limit, call)
+      return caller.step('due', '', { reads: ['lease', 'key'] }, effect, ({ keys }) => telling.keys(keys))
+    },
     mark: (key, call) => {
       const tell = (answer: unknown) => (typeof answer === 'string' ? answer : 'marked')
       return caller.step('mark', key, { writes: [ofKey(key)] }, () => inner.mark(key, call), tell)
@@ -177,7 +197,7 @@ function sweeping(inner: Catalog, caller: Caller): Pick<Catalog, Sweeping> {
       const what = items.map(({ kind, key, live }) => `${key} (${kind}${live ? ', live' : ''})`)
       const writes: Resource[] = ['trash', ...items.map(({ key }) => ofKey(key))]
       const effect = () => inner.remove(items, trashDelayMs, lease && caller.own(lease), call)
-      return caller.step('remove', what.join(), { reads: ['lease', 'record'], writes }, effect)
+      return caller.step('remove', what.join(), { reads: ['lease', 'record'], writes }, effect, telling.remove)
     }
   }
 }
@@ -188,8 +208,9 @@ function reclaiming(inner: Catalog, caller: Caller): Pick<Catalog, Reclaiming> {
   const everywhere: Footprint = { reads: ['key', 'stage', 'trash'] }
   return {
     trash: (after, limit, call) =>
-      caller.step('trash', '', { reads: ['trash'] }, () => inner.trash(after, limit, call)),
-    known: (found, call) => caller.step('known', namesOf(found), everywhere, () => inner.known(found, call)),
+      caller.step('trash', '', { reads: ['trash'] }, () => inner.trash(after, limit, call), telling.trash),
+    known: (found, call) =>
+      caller.step('known', namesOf(found), everywhere, () => inner.known(found, call), telling.yes),
     discard: (found, call) =>
       caller.step('discard', namesOf(found), { ...everywhere, writes: ['trash'] }, () => inner.discard(found, call)),
     dropped: (records, call) =>
@@ -199,7 +220,7 @@ function reclaiming(inner: Catalog, caller: Caller): Pick<Catalog, Reclaiming> {
     maintain: (lease, call) => {
       caller.begins('maintain', lease)
       const touches: Footprint = { reads: ['lease'], writes: ['key', 'stage', 'trash'] }
-      return caller.step('maintain', '', touches, () => inner.maintain(caller.own(lease), call))
+      return caller.step('maintain', '', touches, () => inner.maintain(caller.own(lease), call), telling.maintain)
     }
   }
 }

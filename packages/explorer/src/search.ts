@@ -59,6 +59,7 @@ export interface Found {
   readonly seconds: number
 }
 
+/** A complete search of the list stays far below. */
 const SCHEDULES_MAX = 200_000
 
 /** Chosen where there is nothing to choose. */
@@ -98,8 +99,7 @@ class Search {
 
   async run(): Promise<Found> {
     const begun = process.cpuUsage()
-    const { bug, stills = true } = this.#options
-    const max = this.#options.schedulesMax ?? this.#configuration.schedulesMax ?? SCHEDULES_MAX
+    const { bug, stills = true, schedulesMax: max = SCHEDULES_MAX } = this.#options
     const prepared = await Run.prepare(this.#configuration, bug)
     let failure: Failure | undefined
     let isComplete = false

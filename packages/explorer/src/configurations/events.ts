@@ -1,5 +1,5 @@
 /** What comes from outside: a crash, a pause, a deadline, a lease that is lost. */
-import { maintain, put, remove, renew, sweep } from '../operations.js'
+import { maintain, put, remove, renew, repair, sweep } from '../operations.js'
 import {
   crashOf,
   created,
@@ -18,6 +18,14 @@ import {
 } from './listed.js'
 
 export const EVENTS: readonly Listed[] = [
+  one(
+    'bodies vanish | put and refer | repair',
+    [
+      ['A', put('K1', refers)],
+      ['B', repair()]
+    ],
+    { ...under({ kind: 'bodies vanish' }), ...large, ...created, isLong: true }
+  ),
   one(
     'crash of a large put, time passes | maintain without a scan',
     [

@@ -170,7 +170,7 @@ const LIST: readonly Planted[] = [
   },
   {
     bug: rules.healingLeaks,
-    configuration: over('put that heals', { A: [put1], B: [put1] }, { ...large, before: [put('K1'), vanish()] })
+    configuration: over('put that heals', { A: [put1], B: [pin('K1')] }, { ...large, before: [put('K1'), vanish()] })
   },
   {
     bug: rules.unstageLeaks,
