@@ -81,7 +81,7 @@ async function put() {
   const { key, pin } = receipt
   known.set(key, content)
   if (receipt.created) {
-    write({ op: 'made', count: 1 })
+    write({ op: 'made', by: 'put', count: 1 })
     write({ op: 'absent', key, from, to: after(), by: 'put' })
   }
   const taken = { id: newId('pin'), key, pin }
@@ -159,7 +159,7 @@ async function remove() {
   })
   write({ op: 'unknown', made: 0, removed: -1 })
   if (!isRemoved) return
-  write({ op: 'removed', count: 1 })
+  write({ op: 'removed', by: 'delete', count: 1 })
   write({ op: 'absent', key, from, to: after(), by: 'delete' })
 }
 
@@ -204,7 +204,7 @@ async function sweeping() {
       const { deleted, aborted } = await store.sweep()
       // The last batch of a sweep that lost its lease may have gone without anybody knowing.
       if (aborted !== 'LeaseLost') write({ op: 'unknown', made: 0, removed: -keys })
-      if (deleted > 0) write({ op: 'removed', count: deleted })
+      if (deleted > 0) write({ op: 'removed', by: 'sweep', count: deleted })
       if (aborted === 'ProtectFailed' || aborted === 'NoLivenessSources')
         throw new Error(`a sweep was aborted: ${aborted}`)
     })
