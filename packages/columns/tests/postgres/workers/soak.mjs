@@ -52,8 +52,22 @@ function noted(definition) {
   })
 }
 
-const store = await openPool(place, { name: `soak ${slot}`, wrap: noted, ...options })
-await store.protect({ table, column: 'key' })
+/** A process that is cut off while it starts begins again, as whoever supervises it would have it do. */
+async function started() {
+  for (let attempt = 1; ; attempt++) {
+    let opened
+    try {
+      opened = await openPool(place, { name: `soak ${slot}`, wrap: noted, ...options })
+      await opened.protect({ table, column: 'key' })
+      return opened
+    } catch (error) {
+      await opened?.close()
+      if (error.code !== 'ERR_BLOB_ENGINE' || attempt === 20) throw error
+    }
+  }
+}
+
+const store = await started()
 
 const nameOf = n => ({ name: `soak ${n}`, length: n % 3 === 0 ? THRESHOLD + 1_000 + n : 100 + n })
 const picked = () => nameOf(random.below(keys))
