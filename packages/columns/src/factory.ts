@@ -128,11 +128,46 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
     if (found === undefined) throw new Error(`${draft.name} did not open that store, or has torn it down`)
     return found
   }
-  const has = (trait: Trait) => draft.traits.includes(trait)
   const open: StoreFactory['open'] = async (tuning = {}) => {
     const site = await freshSite()
     return await openIn(site, await draft.media(site), tuning)
   }
+  const closeOver = async (media: Media) => {
+    await Promise.all([...stores].map(([store, { media: over }]) => (over === media ? store.close() : undefined)))
+  }
+  const medium = (store: Store): MediumOracle => {
+    const { media, nth } = openedAs(store)
+    const { endSessions } = media
+    return { ...oracleOver(media.oracle), ...(endSessions && { endSessions: () => endSessions(nth) }) }
+  }
+  return {
+    name: draft.name,
+    traits: draft.traits,
+    threshold: draft.threshold,
+    needsServer: draft.needsServer ?? false,
+    open,
+    ...othersOf(draft, { openIn, freshSite, openedAs, closeOver }),
+    engines: () => enginesOf(draft, place),
+    medium,
+    async teardown() {
+      await Promise.all([...stores.keys()].map(closeAbandoned))
+      stores.clear()
+      await Promise.all([...sites].map(site => site.remove()))
+      sites.clear()
+    }
+  }
+}
+
+/** How a factory keeps what it makes. */
+interface Keeping {
+  openIn(site: Site, media: Media, tuning: OpenTuning): Promise<Store>
+  freshSite(): Promise<Site>
+  openedAs(store: Store): Opened
+  closeOver(media: Media): Promise<void>
+}
+
+/** Further ways to a store. What a column cannot do is not there: a row that forgot to say what it needs fails instead of finding it half done. */
+function othersOf(draft: ColumnDraft, { openIn, freshSite, openedAs, closeOver }: Keeping): Partial<StoreFactory> {
   const second: StoreFactory['second'] = async (store, tuning) => {
     const { site, media, tuning: before } = openedAs(store)
     return await openIn(site, media, tuning ?? withoutWrap(before))
@@ -152,35 +187,17 @@ export function factoryOf(draft: ColumnDraft, place: Place = {}): ColumnFactory 
   }
   const copy: StoreFactory['copy'] = async (store, tuning = {}) => {
     const { media } = openedAs(store)
-    await Promise.all([...stores].map(([each, { media: over }]) => (over === media ? each.close() : undefined)))
+    await closeOver(media)
     const site = await freshSite()
     return await openIn(site, await promised(media.copy)(site), tuning)
   }
-  const medium = (store: Store): MediumOracle => {
-    const { media, nth } = openedAs(store)
-    const { endSessions } = media
-    return { ...oracleOver(media.oracle), ...(endSessions && { endSessions: () => endSessions(nth) }) }
-  }
+  const has = (trait: Trait) => draft.traits.includes(trait)
   return {
-    name: draft.name,
-    traits: draft.traits,
-    threshold: draft.threshold,
-    needsServer: draft.needsServer ?? false,
-    open,
-    // What a column cannot do is not there: a row that forgot to say what it needs fails instead of finding it half done.
     ...(has('second') ? { second } : {}),
     ...(has('reopen') ? { reopen } : {}),
     ...(has('foreign') ? { foreign } : {}),
     ...(has('two-servers') ? { apart } : {}),
-    ...(has('copy') ? { copy } : {}),
-    engines: () => enginesOf(draft, place),
-    medium,
-    async teardown() {
-      await Promise.all([...stores.keys()].map(closeAbandoned))
-      stores.clear()
-      await Promise.all([...sites].map(site => site.remove()))
-      sites.clear()
-    }
+    ...(has('copy') ? { copy } : {})
   }
 }
 

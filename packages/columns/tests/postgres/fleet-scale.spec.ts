@@ -16,6 +16,8 @@ const PINS = isLong ? [10, 100, 1_000, 10_000] : [10, 1_000]
 const ABSENT = `blake3:${'0'.repeat(64)}`
 const PUTS = 50
 const LENGTH = 1_000
+/** Calls under way at once. */
+const TOGETHER = 50
 /** Pins of one renewal statement, as the library sends them. */
 const RENEWED_TOGETHER = 1_000
 
@@ -140,11 +142,11 @@ describe.skipIf(noServer() !== undefined)('the cost of a fleet', () => {
       const stores = await Promise.all(Array.from({ length: instances }, () => open(url, schema)))
       const [first] = stores as [Store]
       await first.protect({ table: await application(client, schema), column: 'key' })
-      const most = Math.max(...PINS.filter(pins => pins * instances <= 40_000))
+      const most = Math.max(...PINS.filter(pins => pins * instances <= 20_000))
       const keys: string[] = []
-      for (let at = 0; at < most; at += 500) {
+      for (let at = 0; at < most; at += TOGETHER) {
         const receipts = await Promise.all(
-          Array.from({ length: Math.min(500, most - at) }, (_, n) => first.put(content(at + n)))
+          Array.from({ length: Math.min(TOGETHER, most - at) }, (_, n) => first.put(content(at + n)))
         )
         for (const receipt of receipts) keys.push(receipt.key)
         for (const receipt of receipts) await receipt.release()
@@ -184,7 +186,7 @@ describe.skipIf(noServer() !== undefined)('the cost of a fleet', () => {
 
 async function open(url: string, schema: string): Promise<Store> {
   return await openStore({
-    kv: postgres({ url, schema, poolMax: 3 }),
+    kv: postgres({ url, schema, poolMax: 4 }),
     threshold: 4_096,
     windowDelayMs: 0,
     // Renewed when the test says so, and by no timer.
@@ -194,8 +196,9 @@ async function open(url: string, schema: string): Promise<Store> {
 
 async function pinned(store: Store, keys: readonly string[]) {
   const pins: NonNullable<Awaited<ReturnType<Store['pin']>>>[] = []
-  for (let at = 0; at < keys.length; at += 500) {
-    for (const pin of await Promise.all(keys.slice(at, at + 500).map(key => store.pin(key)))) if (pin) pins.push(pin)
+  for (let at = 0; at < keys.length; at += TOGETHER) {
+    for (const pin of await Promise.all(keys.slice(at, at + TOGETHER).map(key => store.pin(key))))
+      if (pin) pins.push(pin)
   }
   return pins
 }
