@@ -62,7 +62,9 @@ async function started() {
       return opened
     } catch (error) {
       await opened?.close()
-      if (error.code !== 'ERR_BLOB_ENGINE' || attempt === 20) throw error
+      // A fleet that cannot be looked at is refused; it could not be looked at because the session was cut off.
+      const isCutOff = (error.code === 'ERR_BLOB_FLEET' ? error.cause : error)?.code === 'ERR_BLOB_ENGINE'
+      if (!isCutOff || attempt === 20) throw error
     }
   }
 }
