@@ -4,6 +4,7 @@ import { GcRefused } from '../codes.js'
 import { bytesOf, tierLengths } from '../content.js'
 import { equal, holds, present, refuses, sameBytes } from '../expect.js'
 import { oracleOf, type StoreFactory } from '../factory.js'
+import { end } from '../fleets.js'
 import { row } from '../row.js'
 import { collect, expectAborted, expectCounts, putReleased, releasesArrived, sourceOver } from '../sweeping.js'
 import { gate, type Operation, watch } from '../tap.js'
@@ -13,11 +14,6 @@ async function fleet(factory: StoreFactory, count: number, tuning: Parameters<St
   const others: Store[] = []
   while (others.length < count - 1) others.push(present(await factory.second?.(first, {}), 'another instance'))
   return [first, ...others] as [Store, Store, ...Store[]]
-}
-
-async function end(factory: StoreFactory, stores: readonly Store[]): Promise<void> {
-  for (const store of stores) await store.close()
-  await factory.teardown()
 }
 
 /**
@@ -58,7 +54,7 @@ const exactCounts = row({
     await releasesArrived(one)
     expectCounts(await other.sweep(), { live: tiers, candidatesStaged: 3 * tiers }, 'what was let go is staged')
     equal((await other.sweep()).deleted, 3 * tiers, 'and goes')
-    await end(factory, [other, one])
+    await end(factory, other, one)
   }
 })
 
@@ -109,7 +105,7 @@ const oneLease = row({
       length,
       'and its bytes are counted once'
     )
-    await end(factory, [third, other, one])
+    await end(factory, third, other, one)
   }
 })
 
@@ -151,7 +147,7 @@ const foreignPin = row({
       )
       equal(await other.pin(key), undefined, 'and there is nothing left to pin')
     }
-    await end(factory, [third, other, one])
+    await end(factory, third, other, one)
   }
 })
 
@@ -206,7 +202,7 @@ const putInWindow = row({
         }
       }
     }
-    await end(factory, [writer, sweeper])
+    await end(factory, writer, sweeper)
   }
 })
 
@@ -246,7 +242,7 @@ const table = row({
       'and executed by another, but for what is named again'
     )
     equal(await application.look(), look, 'the table is as it was')
-    await end(factory, [other, one])
+    await end(factory, other, one)
   }
 })
 
@@ -290,7 +286,7 @@ const lostLease = row({
     holds(deleted > 0 && rest.deleted > 0, 'both had a part')
     equal((await other.usage()).entries, 0, 'and all are gone')
     equal((await one.sweep()).aborted, undefined, 'the first sweeps again, on new sessions')
-    await end(factory, [other, one])
+    await end(factory, other, one)
   }
 })
 

@@ -7,6 +7,7 @@ import { closingRows } from './closing.js'
 import { copyRows } from './copies.js'
 import { crowdRows } from './crowds.js'
 import { dedupRows } from './dedup.js'
+import { fleetExpiryRows } from './fleet-expiry.js'
 import { fleetJoiningRows } from './fleet-joining.js'
 import { fleetPinRows } from './fleet-pins.js'
 import { fleetSweepRows } from './fleet-sweeps.js'
@@ -66,6 +67,7 @@ export const rows: readonly Row[] = [
   ...folderRows,
   ...fleetJoiningRows,
   ...fleetPinRows,
+  ...fleetExpiryRows,
   ...fleetSweepRows,
   ...copyRows,
   ...closingRows

@@ -45,7 +45,9 @@ export function describe(error: unknown): string {
 
 /** What to do about a pool that must not be used, where core's advice is for people who write programs. */
 const INSTEAD: Partial<Record<PoolRefusedError['reason'], string>> = {
-  settings: 'a pool gets its delay when it is made: leave --window-delay-ms out',
+  settings:
+    'a pool gets its delay when it is made: leave --window-delay-ms out, or change it with `alkblobs settings --window-delay`',
+  moved: 'if this is the pool itself, say `alkblobs settings --acknowledge-move`; if it is a copy, `alkblobs fork`',
   derivation: 'this command works on pools of blake3 only; use the library for this one',
   newer: 'it may be read; upgrade alkblobs to change it',
   held: 'close the program that has it open'

@@ -2,11 +2,13 @@
 import { readFileSync } from 'node:fs'
 import { Command, CommanderError } from 'commander'
 import type { Cli } from './cli.js'
+import { forkCommand } from './commands/fork.js'
 import { getCommand } from './commands/get.js'
 import { lsCommand } from './commands/ls.js'
 import { maintainCommand } from './commands/maintain.js'
 import { putCommand } from './commands/put.js'
 import { rmCommand } from './commands/rm.js'
+import { settingsCommand } from './commands/settings.js'
 import { statCommand } from './commands/stat.js'
 import { sweepCommand } from './commands/sweep.js'
 import { usageCommand } from './commands/usage.js'
@@ -28,7 +30,9 @@ const COMMANDS: readonly ((cli: Cli) => Command)[] = [
   maintainCommand,
   verifyCommand,
   whyCommand,
-  usageCommand
+  usageCommand,
+  settingsCommand,
+  forkCommand
 ]
 
 const STORES_HELP = `

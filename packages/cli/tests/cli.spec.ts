@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process'
 import {
   appendFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -200,7 +201,9 @@ test('a pool that must not be used is refused in one line that says what to do o
   expect(await ls('--window-delay-ms', '5')).toMatchObject({
     code: 2,
     stdout: '',
-    stderr: expect.stringMatching(/3600000 ms, not 5 ms; .*leave --window-delay-ms out\n$/)
+    stderr: expect.stringMatching(
+      /3600000 ms, not 5 ms; .*leave --window-delay-ms out, or .*settings --window-delay`\n$/
+    )
   })
   const derived = await openStore({ kv: sqlite({ file: join(cwd, 'other', 'kv.db') }), derivation: 'sha256' })
   await derived.put('x')
@@ -222,6 +225,42 @@ test('a pool that must not be used is refused in one line that says what to do o
     expect(stderr).not.toMatch(/\n\s+at |\{ derivation|configure/)
     expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   }
+})
+
+test('settings are shown, and changed only when somebody says so', async () => {
+  expect(await bin(['settings'], { cwd })).toMatchObject({ code: 0, stdout: 'window delay 3600000 ms\n' })
+  expect(existsSync(join(cwd, '.alkblobs'))).toBe(false)
+  await putAll('--window-delay-ms', '0')
+  const change = (...more: string[]) => bin(['settings', '--json', '--window-delay', '86400000', ...more], { cwd })
+  expect(await change()).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('--yes') })
+  expect(jsonLines((await bin(['settings', '--json'], { cwd })).stdout)).toEqual([{ windowDelayMs: 0 }])
+  const changed = await change('--yes')
+  expect(changed).toMatchObject({ code: 0, stderr: expect.stringMatching(/window delay 0 ms, then 86400000 ms/) })
+  expect(jsonLines(changed.stdout)).toEqual([{ windowDelayMs: 86_400_000 }])
+  expect(jsonLines((await bin(['settings', '--json'], { cwd })).stdout)).toEqual([{ windowDelayMs: 86_400_000 }])
+  for (const wrong of ['-1', 'a day', '1.5']) {
+    expect(await bin(['settings', '--yes', '--window-delay', wrong], { cwd })).toMatchObject({ code: 2 })
+  }
+  expect(await bin(['settings', '--acknowledge-move'], { cwd })).toMatchObject({ code: 2 })
+  expect(await bin(['settings', '--acknowledge-move', '--yes'], { cwd })).toMatchObject({ code: 0 })
+})
+
+test('a copied folder becomes a pool of its own, and frees nothing of its original', async () => {
+  const stored = await putAll('--window-delay-ms', '0')
+  cpSync(join(cwd, '.alkblobs'), join(cwd, 'copy'), { recursive: true })
+  const fork = (...more: string[]) => bin(['--store', 'sqlite:copy', 'fork', '--json', ...more], { cwd })
+  expect(await fork('--bodies-copied')).toMatchObject({ code: 2, stderr: expect.stringContaining('--yes') })
+  expect(await fork('--yes')).toMatchObject({ code: 2, stderr: expect.stringContaining('say --bodies-copied') })
+  const forked = await fork('--yes', '--bodies-copied')
+  expect(forked.code).toBe(0)
+  const [{ poolId } = { poolId: '' }] = jsonLines<{ poolId: string }>(forked.stdout)
+  expect(poolId).toMatch(/^[0-9a-f]{32}$/)
+  const claimOf = (folder: string) => readFileSync(join(cwd, folder, 'large', 'alkblobs.json'), 'utf8')
+  expect(claimOf('copy')).toContain(poolId)
+  expect(claimOf('.alkblobs')).not.toContain(poolId)
+  for (const { key } of stored) await bin(['--store', 'sqlite:copy', 'rm', '--yes', key], { cwd })
+  expect(await bin(['verify'], { cwd })).toMatchObject({ code: 0 })
+  expect(await bin(['--store', 'sqlite:nowhere', 'fork', '--yes'], { cwd })).toMatchObject({ code: 1 })
 })
 
 test('a bad or empty live list ends the sweep before it begins', async () => {

@@ -21,7 +21,7 @@ async function ran(args: readonly string[], { input = '', env = {} as Record<str
   return { code, stdout: await out, stderr: await err }
 }
 
-const COMMANDS = ['put', 'get', 'stat', 'ls', 'rm', 'sweep', 'maintain', 'verify', 'why', 'usage']
+const COMMANDS = ['put', 'get', 'stat', 'ls', 'rm', 'sweep', 'maintain', 'verify', 'why', 'usage', 'settings', 'fork']
 
 test('every command has a help with examples and the global options', async () => {
   const { code, stdout } = await ran(['--help'])

@@ -77,7 +77,8 @@ export class Pin {
 
   /**
    * Whether the protection stands: neither released nor lost, and renewed within its TTL. After the process was stopped for
-   * longer than that it is false until a renewal has found the row; look at it once your reference is durable.
+   * longer than that it is false until a renewal has found the row, and in a fleet for good; look at it once your reference is
+   * durable.
    */
   get held(): boolean {
     return this.#state.held

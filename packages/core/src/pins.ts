@@ -83,8 +83,10 @@ export class Pins {
   confirm({ key, row, begun }: Reservation, length: number): PinState {
     const held = this.#held.get(key) as Held
     held.pending--
+    // This row may have come after the one before it had expired: nobody was protected in between.
+    if (this.#isOverdue(held)) this.#loseAll(held)
     held.confirmed = Math.max(held.confirmed, row.generation)
-    if (held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun
+    if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun
     const isCurrent = () => !this.#config.expires || elapsedMs(held.renewed) < this.#config.pinTtlMs
     const state = new PinState({ key, length, isCurrent, end: () => this.#release(held, state) })
     held.states.add(state)
@@ -103,7 +105,8 @@ export class Pins {
     const pins = [{ key, pin: row }]
     const lost = await this.#catalog.renew({ pins, pinTtlMs, stages: [], stageTtlMs, revive: false })
     if (lost.pins.length > 0) return false
-    this.#renewed(key, asked)
+    const held = this.#held.get(key)
+    if (held !== undefined && held.renewed.monotonicMs <= asked.monotonicMs) held.renewed = asked
     return elapsedMs(asked) < pinTtlMs
   }
 
@@ -198,25 +201,35 @@ export class Pins {
 
   #renewed(key: BlobKey, begun: Instant): void {
     const held = this.#held.get(key)
-    if (held !== undefined && held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun
+    if (held === undefined || held.renewed.monotonicMs > begun.monotonicMs) return
+    // An answer that took so long may be about the row of a later put.
+    if (this.#isOverdue(held)) this.#lose(this.#idOf(key, held.confirmed))
+    else held.renewed = begun
   }
 
   /** A renewal found no row. Whoever confirmed a later generation meanwhile has a row of its own. */
   #lose({ key, pin }: PinId): void {
     const held = this.#held.get(key)
     if (held === undefined || held.confirmed > pin.generation) return
-    for (const state of [...held.states]) state.lose()
-    held.states.clear()
+    this.#loseAll(held)
     this.#endIfUnused(key, held)
   }
 
-  /** Where rows are not revived, one that was not renewed for a TTL counts as lost, whether the catalog can be reached or not. */
-  #loseOverdue(): void {
+  #loseAll({ states }: Held): void {
+    const lost = [...states]
+    states.clear()
+    for (const state of lost) state.lose()
+  }
+
+  /** Where rows are not revived, one that was not renewed for a TTL counts as lost: it may have expired, and others may know. */
+  #isOverdue({ states, renewed }: Held): boolean {
     const { pinTtlMs, revives, expires } = this.#config
-    if (revives || !expires) return
-    for (const [key, held] of [...this.#held]) {
-      if (held.states.size > 0 && elapsedMs(held.renewed) >= pinTtlMs) this.#lose(this.#idOf(key, held.confirmed))
-    }
+    return !revives && expires && states.size > 0 && elapsedMs(renewed) >= pinTtlMs
+  }
+
+  /** Tells the holders, whether the catalog can be reached or not. */
+  #loseOverdue(): void {
+    for (const [key, held] of [...this.#held]) if (this.#isOverdue(held)) this.#lose(this.#idOf(key, held.confirmed))
   }
 
   /** Who holds nothing leaves no timer behind. */

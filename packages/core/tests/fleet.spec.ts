@@ -199,6 +199,34 @@ describe('an instance of a fleet', () => {
     expect([receipt.pin?.held, engine.count('renew')]).toEqual([true, 6])
   })
 
+  it('is not helped by a later put of the same content: in between nobody protected it', async () => {
+    frozenClocks()
+    const { store, engine } = await joined()
+    const first = await store.put('a')
+    engine.clock += TTL
+    // Woken after a stop, before any timer has run.
+    vi.setSystemTime(Date.now() + TTL)
+    const second = await store.put('a')
+    expect([first.pin?.held, first.pin?.signal.aborted, second.pin?.held]).toEqual([false, true, true])
+    expect(store.pins()).toEqual([{ key: second.key, count: 1 }])
+    await first.release()
+    await pass(engine, 50)
+    expect([second.pin?.held, engine.pins.size]).toEqual([true, 1])
+  })
+
+  it('is not helped by a renewal that was answered after its time: the answer may be about a later row', async () => {
+    frozenClocks()
+    const { store, engine } = await joined()
+    const receipt = await store.put('a')
+    const gate = engine.gateAfter('renew')
+    const renewing = store.delete(`blake3:${'f'.repeat(64)}`)
+    await gate.reached
+    vi.setSystemTime(Date.now() + TTL)
+    gate.open()
+    await renewing
+    expect([receipt.pin?.held, receipt.pin?.signal.aborted, store.pins()]).toEqual([false, true, []])
+  })
+
   // O30
   it('asks once a tick, finds the missing row at the first, and asks no more', async () => {
     frozenClocks()

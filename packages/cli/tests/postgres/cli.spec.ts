@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { freshDatabase, noServer, type TestDatabase } from '@alkblobs/testkit'
+import { copyDatabase, freshDatabase, noServer, type TestDatabase } from '@alkblobs/testkit'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { bin, jsonLines, startBin } from '../bin.js'
 
@@ -112,6 +112,33 @@ describe.skipIf(noServer() !== undefined)('a pool in PostgreSQL', () => {
     }
     expect(await upload.ended).toEqual(ended)
     expect(await left()).toEqual({ objects: 0, stages: 0, entries: 0 })
+  })
+
+  test('found in another database is swept only after somebody said what it is', async () => {
+    const [, large] = await put(`${database.url}?large=pglo`)
+    const list = join(cwd, 'live')
+    writeFileSync(list, `${large}\n`)
+    for (const way of [
+      ['settings', '--acknowledge-move', '--yes'],
+      ['fork', '--bodies-copied', '--yes']
+    ]) {
+      const copy = await copyDatabase(database)
+      try {
+        const store = `${copy.url}?large=pglo`
+        const sweep = () => run(store, ['sweep', '--yes', '--live', list])
+        const refused = await sweep()
+        expect(refused).toMatchObject({
+          code: 1,
+          stderr: expect.stringMatching(/may be a copy; .*--acknowledge-move.*fork/)
+        })
+        expect(refused.stderr.trimEnd().split('\n')).toHaveLength(1)
+        expect(await run(store, way)).toMatchObject({ code: 0 })
+        expect(await sweep()).toMatchObject({ code: 0 })
+      } finally {
+        await copy.drop()
+      }
+    }
+    expect(await run(`${database.url}?large=pglo`, ['verify'])).toMatchObject({ code: 0 })
   })
 
   test('is never shown with its password', async () => {

@@ -18,8 +18,8 @@ export type Event =
   | { readonly op: 'lease'; readonly id: string; readonly at: number }
   /** Something was staged, removed or dropped under that lease; `at` is when it began. */
   | { readonly op: 'effect'; readonly id: string; readonly at: number }
-  /** An entry was made, or removed, and this process was told so. */
-  | { readonly op: 'made' | 'removed'; readonly count: number }
+  /** Entries were made, or removed, and this process was told so. A sweep counts what a delete took from under it, too. */
+  | { readonly op: 'made' | 'removed'; readonly by: 'put' | 'delete' | 'sweep'; readonly count: number }
   /** A call whose outcome nobody was told: it may have made or removed that many. */
   | { readonly op: 'unknown'; readonly made: number; readonly removed: number }
   | { readonly op: 'done'; readonly what: string }
@@ -113,10 +113,12 @@ function wrongCounts(events: readonly Event[], audit: readonly Audited[], left: 
     found.push(`${expected.length} entries made and not removed, ${actual.length} left`)
   for (const what of ['made', 'removed'] as const) {
     const audited = audit.filter(row => row.what === what).length
-    const told = events.reduce((sum, event) => sum + (event.op === what ? event.count : 0), 0)
+    const told = (by?: string) =>
+      events.reduce((sum, event) => (event.op === what && (by ?? event.by) === event.by ? sum + event.count : sum), 0)
     const unknown = events.reduce((sum, event) => sum + (event.op === 'unknown' ? event[what] : 0), 0)
-    if (told > audited || audited > told + unknown)
-      found.push(`${audited} entries were ${what}, ${told} were told, and of ${unknown} it is not known`)
+    const most = Math.max(...['put', 'delete', 'sweep'].map(told))
+    if (most > audited || audited > told() + unknown)
+      found.push(`${audited} entries were ${what}, ${told()} were told, and of ${unknown} it is not known`)
   }
   return found
 }

@@ -22,6 +22,9 @@ const LIVES = { fleet: { pinTtlMs: 1_200 }, stageTtlMs: 1_200, operationTimeoutM
 /** Longest stop: twice what a pin lives. */
 const STOP_MAX_MS = 2_400
 
+/** What happens at one step of the disturbances, by the highest number that means it; above all of them nothing does. */
+const [KILL, STOP, CUT_OFF] = [0.06, 0.18, 0.5]
+
 const AUDIT = `CREATE SCHEMA $;
   CREATE TABLE $.audit (n bigserial PRIMARY KEY, key bytea NOT NULL, what text NOT NULL, at timestamptz NOT NULL);
   CREATE TABLE $.references (id text PRIMARY KEY, slot integer NOT NULL, key text NOT NULL);
@@ -104,7 +107,7 @@ interface FleetParts {
 /** The processes, and what happens to them. */
 class Fleet {
   readonly #parts: FleetParts
-  readonly #children: { child: Child; life: number; isDone: boolean }[] = []
+  readonly #children: { child: Child; life: number; started: Promise<unknown>; isDone: boolean }[] = []
   readonly #stops = new Set<Promise<void>>()
   readonly #faults = { killed: 0, stopped: 0, cutOff: 0 }
 
@@ -116,10 +119,15 @@ class Fleet {
   async run(): Promise<Readonly<{ killed: number; stopped: number; cutOff: number }>> {
     for (let slot = 0; slot < PROCESSES; slot++) this.#start(slot, 0)
     const end = performance.now() + LIMIT_MS
+    // Of each fault one for certain, whatever chance brings, as soon as everybody is at work.
+    await Promise.all(this.#children.map(({ started }) => started))
+    for (const [at, what] of [CUT_OFF, STOP, KILL, STOP, KILL].entries())
+      await this.#disturb(`first ${at}`, at % PROCESSES, what)
     for (let step = 0; this.#children.some(({ isDone }) => !isDone); step++) {
       if (performance.now() > end) throw new Error('the soak did not end in its time')
       await sleep(40 + 120 * this.#fraction(`wait ${step}`))
-      await this.#disturb(step)
+      const slot = Math.floor(this.#fraction(`who ${step}`) * PROCESSES)
+      await this.#disturb(`${step}`, slot, this.#fraction(`what ${step}`))
     }
     await Promise.all(this.#stops)
     for (const { child } of this.#children) child.tell()
@@ -142,11 +150,11 @@ class Fleet {
       options: LIVES
     }
     const child = new Child('../../postgres/workers/soak.mjs', { given, limitMs: LIMIT_MS })
-    const running = { child, life, isDone: false }
+    const started = child.next()
+    const running = { child, life, started, isDone: false }
     this.#children[slot] = running
     // The second thing it says is that it has done its part. A process that was killed says nothing more.
-    void child
-      .next()
+    void started
       .then(() => child.next())
       .then(
         () => {
@@ -156,26 +164,25 @@ class Fleet {
       )
   }
 
-  async #disturb(step: number): Promise<void> {
-    const slot = Math.floor(this.#fraction(`who ${step}`) * PROCESSES)
+  /** `what`: a number below one of the limits. */
+  async #disturb(step: string, slot: number, what: number): Promise<void> {
     const running = this.#children[slot]
-    const what = this.#fraction(`what ${step}`)
     if (running === undefined || running.isDone) return
-    if (what < 0.06) {
+    if (what <= KILL) {
       const { child, life } = running
       const { signal } = await child.kill()
       // It may have ended well, or badly, a moment before.
       if (signal !== 'SIGKILL') throw new Error(`process ${slot} ended by itself: ${child.complaints}`)
       this.#faults.killed++
       this.#start(slot, life + 1)
-    } else if (what < 0.18) {
+    } else if (what <= STOP) {
       const stop = this.#stop(running.child, STOP_MAX_MS * this.#fraction(`long ${step}`))
       this.#stops.add(stop)
       void stop.then(() => this.#stops.delete(stop))
-    } else if (what < 0.5) {
+    } else if (what <= CUT_OFF) {
       const one = `SELECT pg_terminate_backend(pid, 5000) AS done FROM pg_stat_activity
         WHERE datname = current_database() AND application_name = $1 ORDER BY md5($2 || pid) LIMIT 1`
-      const ended = await this.#parts.pool.query(one, [`soak ${slot}`, `${step}`])
+      const ended = await this.#parts.pool.query(one, [`soak ${slot}`, step])
       this.#faults.cutOff += ended.length
     }
   }

@@ -52,8 +52,24 @@ function noted(definition) {
   })
 }
 
-const store = await openPool(place, { name: `soak ${slot}`, wrap: noted, ...options })
-await store.protect({ table, column: 'key' })
+/** A process that is cut off while it starts begins again, as whoever supervises it would have it do. */
+async function started() {
+  for (let attempt = 1; ; attempt++) {
+    let opened
+    try {
+      opened = await openPool(place, { name: `soak ${slot}`, wrap: noted, ...options })
+      await opened.protect({ table, column: 'key' })
+      return opened
+    } catch (error) {
+      await opened?.close()
+      // A fleet that cannot be looked at is refused; it could not be looked at because the session was cut off.
+      const isCutOff = (error.code === 'ERR_BLOB_FLEET' ? error.cause : error)?.code === 'ERR_BLOB_ENGINE'
+      if (!isCutOff || attempt === 20) throw error
+    }
+  }
+}
+
+const store = await started()
 
 const nameOf = n => ({ name: `soak ${n}`, length: n % 3 === 0 ? THRESHOLD + 1_000 + n : 100 + n })
 const picked = () => nameOf(random.below(keys))
@@ -81,7 +97,7 @@ async function put() {
   const { key, pin } = receipt
   known.set(key, content)
   if (receipt.created) {
-    write({ op: 'made', count: 1 })
+    write({ op: 'made', by: 'put', count: 1 })
     write({ op: 'absent', key, from, to: after(), by: 'put' })
   }
   const taken = { id: newId('pin'), key, pin }
@@ -117,11 +133,13 @@ async function reference(taken) {
   else await sql`DELETE FROM ${sql(table)} WHERE id = ${id}`
 }
 
+/** More at once than a step takes: else everything ends up referenced, and nothing is left to collect. */
 async function dereference() {
-  const [row] = await sql`SELECT id FROM ${sql(table)} WHERE slot = ${slot} ORDER BY md5(id || ${made}) LIMIT 1`
-  if (row === undefined) return
-  write({ op: 'stands', id: row.id, at: before() })
-  await sql`DELETE FROM ${sql(table)} WHERE id = ${row.id}`
+  const rows = await sql`SELECT id FROM ${sql(table)} WHERE slot = ${slot} ORDER BY md5(id || ${made}) LIMIT 3`
+  for (const { id } of rows) {
+    write({ op: 'stands', id, at: before() })
+    await sql`DELETE FROM ${sql(table)} WHERE id = ${id}`
+  }
 }
 
 async function release(taken) {
@@ -159,7 +177,7 @@ async function remove() {
   })
   write({ op: 'unknown', made: 0, removed: -1 })
   if (!isRemoved) return
-  write({ op: 'removed', count: 1 })
+  write({ op: 'removed', by: 'delete', count: 1 })
   write({ op: 'absent', key, from, to: after(), by: 'delete' })
 }
 
@@ -204,7 +222,7 @@ async function sweeping() {
       const { deleted, aborted } = await store.sweep()
       // The last batch of a sweep that lost its lease may have gone without anybody knowing.
       if (aborted !== 'LeaseLost') write({ op: 'unknown', made: 0, removed: -keys })
-      if (deleted > 0) write({ op: 'removed', count: deleted })
+      if (deleted > 0) write({ op: 'removed', by: 'sweep', count: deleted })
       if (aborted === 'ProtectFailed' || aborted === 'NoLivenessSources')
         throw new Error(`a sweep was aborted: ${aborted}`)
     })
