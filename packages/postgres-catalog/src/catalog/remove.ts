@@ -29,7 +29,7 @@ import { entryOf, isSamePlace } from './entries.js'
 import type { HeldLease, Leases } from './lease.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
-import { type Judges, judgesOf } from './window.js'
+import { areKept, type Judges, judgesOf, KEPT_MS } from './window.js'
 
 const LOCK_ENTRIES = `
   SELECT encode(key, 'hex') FROM (
@@ -113,16 +113,23 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
       if (held !== undefined) return outcomes
       // A sweep comes again; who deletes directly wants an answer, and what is busy will be free in a moment.
       const until = giveUpAt(call, pool.lockTimeoutMs)
+      const kept = giveUpAt(call, KEPT_MS)
       for (let attempts = 1; performance.now() < until; attempts++) {
         const busy = outcomes.flatMap(({ outcome }, i) => (outcome === 'busy' ? [i] : []))
         if (busy.length === 0) break
-        await pause(attempts, until)
-        const again = await once(
-          busy.map(i => items[i] as Removal),
-          trashDelayMs,
-          held,
-          call
+        const left = busy.map(i => items[i] as Removal)
+        // A put that goes on for so long is in a transaction of the application's, whose end nobody waits for.
+        if (
+          performance.now() >= kept &&
+          (await areKept(
+            pool,
+            left.map(({ key }) => key),
+            call
+          ))
         )
+          break
+        await pause(attempts, until)
+        const again = await once(left, trashDelayMs, held, call)
         for (const [n, i] of busy.entries()) outcomes[i] = again[n] as RemoveOutcome
       }
       return outcomes
