@@ -12,7 +12,7 @@ import type { BlobContent } from './content.js'
 import { CorruptBlobError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { Pool } from './pool.js'
-import { type Published, type Publisher, stageLost, type ToPublish } from './publish.js'
+import { type Content, type Published, type Publisher, stageLost } from './publish.js'
 import type { PutOptions } from './put-options.js'
 import type { Stored } from './put-session.js'
 
@@ -37,7 +37,7 @@ export class JoinedPublisher implements Pick<Publisher, 'publish'> {
     this.#publisher = publisher
   }
 
-  async publish(content: ToPublish): Promise<Published | undefined> {
+  async publish(content: Content): Promise<Published | undefined> {
     const { key, length, bytes } = content
     const outcome = await this.#join.publish({ key, length, bytes, trashDelayMs: this.#pool.trashDelayMs })
     if (outcome.outcome === 'stage-lost') throw stageLost(key)

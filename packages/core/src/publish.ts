@@ -22,7 +22,7 @@ export interface Published {
 }
 
 /** Content on its way into an entry. */
-export interface ToPublish {
+export interface Content {
   readonly key: BlobKey
   readonly length: number
   readonly bytes: PublishedBytes
@@ -53,7 +53,7 @@ export class Publisher {
    * entry, or a broken one that only bytes can heal.
    * @throws PutError (`ERR_BLOB_STAGE_LOST`) when the stage has expired.
    */
-  async publish(content: ToPublish): Promise<Published | undefined> {
+  async publish(content: Content): Promise<Published | undefined> {
     let healing: Place | undefined
     for (let attempt = 0; attempt < HEAL_ATTEMPTS; attempt++) {
       const published = await this.#attempt(content, healing)
@@ -84,7 +84,7 @@ export class Publisher {
     return undefined
   }
 
-  async #attempt(content: ToPublish, healing: Place | undefined): Promise<Published | undefined> {
+  async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
     const reservation = content.pin ? this.#pins.reserve(content.key) : undefined
     const outcome = await this.#send(content, healing, reservation)
     if (!('entry' in outcome)) {
@@ -111,7 +111,7 @@ export class Publisher {
   }
 
   async #send(
-    content: ToPublish,
+    content: Content,
     healing: Place | undefined,
     reservation: Reservation | undefined
   ): Promise<PublishOutcome> {
@@ -132,7 +132,7 @@ export class Publisher {
   }
 
   /** Where the entry's bytes lie, if they cannot be right: by a look at their length, or by reading them where that is asked. */
-  async brokenPlace(entry: Entry, { length, verify }: ToPublish): Promise<Place | undefined> {
+  async brokenPlace(entry: Entry, { length, verify }: Content): Promise<Place | undefined> {
     const { place } = entry
     if (entry.length !== length) return place
     const held = place.tier === 'kv' ? place.length : await this.#heldLength(place.locator, entry.key)

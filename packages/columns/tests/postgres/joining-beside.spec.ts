@@ -8,11 +8,11 @@ const conflict = { code: 'ERR_BLOB_ENGINE', kind: 'conflict' }
 
 describe.skipIf(noServer() !== undefined)('while a transaction with puts is open', () => {
   it('nobody waits for it: not to sweep, delete, maintain, renew, read, list, count or verify', async () => {
-    const bench = await Bench.of('postgres + local', { pinTtlMs: 900, stageTtlMs: 900 })
+    const bench = await Bench.of('postgres + local', { pinTtlMs: 900 })
     const { sql } = bench
     const found = await bench.unprotected(OTHER)
     const held = await bench.store.put(Buffer.from('held'))
-    const other = await bench.another({ pinTtlMs: 900, stageTtlMs: 900 })
+    const other = await bench.another({ pinTtlMs: 900 })
     other.protect({ name: 'none', live: () => [] })
     expect(await other.sweep()).toMatchObject({ candidatesStaged: 1 })
     const open = await transaction(sql)
@@ -75,7 +75,7 @@ describe.skipIf(noServer() !== undefined)('while a transaction with puts is open
 
 describe.skipIf(noServer() !== undefined)('beside sweeps that never stop', () => {
   it('transactions that put and refer, and some that give up, lose nothing and leave nothing', async () => {
-    const bench = await Bench.of('postgres + local', { stageTtlMs: 500 })
+    const bench = await Bench.of('postgres + local')
     const sweepers = [await bench.another(), await bench.another()]
     // One asks the application for its rows, the other one has the server look at them.
     sweepers[0]?.protect({ name: 'files', live: () => bench.files() })

@@ -70,6 +70,8 @@ const DUE = `
   ORDER BY staged_at, key LIMIT $3::bigint`
 const LOCK_ONE = `
   SELECT length, octet_length(body), locator FROM $.entries WHERE key = $1::bytea FOR UPDATE SKIP LOCKED`
+/** How long an entry may be kept from going, in milliseconds, by something that is about to be over. */
+export const KEPT_MS = 500
 /**
  * Of entries that cannot be locked, how many are only kept from going, and how many there are: puts and pins under way share such a lock.
  */
@@ -84,8 +86,6 @@ const MARK = `
   WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = $1::bytea AND p.expires_at > clock_timestamp())`
 
 const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: 0, keys: [], next: undefined }
-/** How long an entry may be kept from going, in milliseconds, by something that is about to be over. */
-export const KEPT_MS = 500
 /** Hexadecimal digits of a key. */
 const HEX = 64
 
