@@ -26,10 +26,11 @@ import type { Connection } from '../connection.js'
 import { noPool, type Pool } from '../pool.js'
 import { giveUpAt, pause, sqlStateOf } from '../waiting.js'
 import { entryOf, isSamePlace } from './entries.js'
+import { areKept, KEPT_MS } from './kept.js'
 import type { HeldLease, Leases } from './lease.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
-import { areKept, type Judges, judgesOf, KEPT_MS } from './window.js'
+import { type Judges, judgesOf } from './window.js'
 
 const LOCK_ENTRIES = `
   SELECT encode(key, 'hex') FROM (
@@ -119,15 +120,8 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
         if (busy.length === 0) break
         const left = busy.map(i => items[i] as Removal)
         // A put that goes on for so long is in a transaction of the application's, whose end nobody waits for.
-        if (
-          performance.now() >= kept &&
-          (await areKept(
-            pool,
-            left.map(({ key }) => key),
-            call
-          ))
-        )
-          break
+        const keys = left.map(({ key }) => key)
+        if (performance.now() >= kept && (await areKept(pool, keys, call))) break
         await pause(attempts, until)
         const again = await once(left, trashDelayMs, held, call)
         for (const [n, i] of busy.entries()) outcomes[i] = again[n] as RemoveOutcome

@@ -14,13 +14,13 @@ import {
   type DeleteMark,
   type DuePage,
   digestOf,
-  EngineFault,
   type Locator
 } from '@alkblobs/core/engine'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
-import { giveUpAt, pause } from '../waiting.js'
+import { giveUpAt, isContention, pause } from '../waiting.js'
 import { EMPTY, entryOf } from './entries.js'
+import { areKept, KEPT_MS } from './kept.js'
 import type { Leases } from './lease.js'
 import type { LiveKeys } from './live.js'
 import { judged, type Tables } from './liveness.js'
@@ -68,18 +68,8 @@ const DUE = `
     AND (cancelled OR staged_at + greatest(delay_ms, (SELECT window_delay_ms FROM $.meta)) * interval '1 millisecond'
          <= clock_timestamp())
   ORDER BY staged_at, key LIMIT $3::bigint`
-const LOCK_ONE = `
-  SELECT length, octet_length(body), locator FROM $.entries WHERE key = $1::bytea FOR UPDATE SKIP LOCKED`
-/** How long an entry may be kept from going, in milliseconds, by something that is about to be over. */
-export const KEPT_MS = 500
-/**
- * Of entries that cannot be locked, how many are only kept from going, and how many there are: puts and pins under way share such a lock.
- */
-const WHO_HOLDS = `
-  WITH kept AS MATERIALIZED (
-    SELECT key FROM $.entries WHERE key = ANY ($1::bytea[]) ORDER BY key FOR NO KEY UPDATE SKIP LOCKED
-  )
-  SELECT (SELECT count(*) FROM kept), count(*) FROM $.entries WHERE key = ANY ($1::bytea[])`
+const LOCK_ONE = 'SELECT length, octet_length(body), locator FROM $.entries WHERE key = $1::bytea FOR UPDATE'
+const PATIENCE = "SELECT set_config('lock_timeout', $1, true)"
 const MARK = `
   INSERT INTO $.gc_window (key, mark, staged_at, delay_ms)
   SELECT $1::bytea, $2, clock_timestamp(), 0
@@ -187,50 +177,35 @@ async function duePage(pool: Pool, at: Connection, after: string | undefined, li
   return { keys: rows.map(([, hex]) => pool.keyOf(hex)), next: last && `${last[0]}:${last[1]}` }
 }
 
-/** Whether these are all only kept from going, as by a transaction of the application's with a put. */
-export async function areKept(pool: Pool, keys: readonly BlobKey[], call: Call): Promise<boolean> {
-  const [kept, there] = await pool.ask(
-    call,
-    () => [0, 0],
-    at => countHeld(at, keys.map(digestOf))
-  )
-  return kept === there
-}
-
-async function countHeld(at: Connection, digests: readonly Buffer[]): Promise<number[]> {
-  return ((await at.row<[bigint, bigint]>(WHO_HOLDS, digests)) ?? [0n, 0n]).map(Number)
-}
-
 type Marked = Awaited<ReturnType<Catalog['mark']>>
 
 /**
- * Marks an entry, and waits a moment for whoever has locked it. Puts and pins are over in that moment, and have then said what they
- * protect; one that goes on is in a transaction of the application's, and protects.
+ * Marks an entry, and waits for whoever has locked it. Puts and pins are over in a moment, and have then said what they protect; one that
+ * goes on is in a transaction of the application's, and protects.
  */
 async function mark(pool: Pool, key: BlobKey, call: Call): Promise<Marked> {
-  const kept = giveUpAt(call, KEPT_MS)
   const until = giveUpAt(call, pool.lockTimeoutMs)
   for (let attempts = 1; ; attempts++) {
-    const marked = await pool.write<Marked | 'kept' | 'locked'>(
-      call,
-      () => 'absent',
-      at => markOne(at, key)
-    )
-    if (marked === 'kept' && performance.now() >= kept) return 'pinned'
-    if (marked !== 'kept' && marked !== 'locked') return marked
-    if (performance.now() >= until) throw new EngineFault('conflict', 'others were in the way for too long')
+    try {
+      return await pool.once<Marked>(
+        call,
+        () => 'absent',
+        at => markOne(at, key, Math.min(KEPT_MS, pool.lockTimeoutMs))
+      )
+    } catch (error) {
+      if (!isContention(error)) throw error
+      if (await areKept(pool, [key], call)) return 'pinned'
+      if (performance.now() >= until) throw error
+    }
     await pause(attempts, until)
   }
 }
 
-async function markOne(at: Connection, key: BlobKey): Promise<Marked | 'kept' | 'locked'> {
-  await checkStamp(at)
+async function markOne(at: Connection, key: BlobKey, patienceMs: number): Promise<Marked> {
+  await Promise.all([at.rows(PATIENCE, `${Math.max(1, Math.ceil(patienceMs))}ms`), checkStamp(at)])
   const digest = digestOf(key)
   const row = await at.row<[bigint, number | null, Locator | null]>(LOCK_ONE, digest)
-  if (row === undefined) {
-    const [kept, there] = await countHeld(at, [digest])
-    return there === 0 ? 'absent' : kept === there ? 'kept' : 'locked'
-  }
+  if (row === undefined) return 'absent'
   const mark = randomBytes(16).toString('hex') as DeleteMark
   if ((await at.run(MARK, digest, mark)) === 0) return 'pinned'
   return { mark, entry: entryOf(key, ...row) }
