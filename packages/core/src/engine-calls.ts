@@ -136,6 +136,13 @@ export class EngineCalls {
   }
 }
 
+/** Closes engines one after the other, those that stand on others first: these were opened before them. @throws what any of them does. */
+export async function closeAll(calls: readonly EngineCalls[]): Promise<void> {
+  const closed: PromiseSettledResult<void>[] = []
+  for (const each of calls.toReversed()) closed.push(...(await Promise.allSettled([each.close()])))
+  for (const media of closed) if (media.status === 'rejected') throw media.reason
+}
+
 /** A method that throws before it returns a promise fails like one that rejects. */
 async function attempt<T>(method: () => Promise<T>): Promise<T> {
   return method()

@@ -27,6 +27,7 @@ export {
   PutError,
   StoreClosedError
 } from './errors.js'
+export type { JoinedReceipt, JoinedStore } from './joined.js'
 export { type Algorithm, type BlobKey, isKey, parseKey } from './key.js'
 export type { BlobStat, StoreUsage } from './looking.js'
 export type { MaintainOptions, MaintenanceReport } from './maintain.js'

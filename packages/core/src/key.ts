@@ -4,6 +4,7 @@
  * There is one written form and one parser. A string becomes a `BlobKey` here or nowhere, so whatever holds a
  * `BlobKey` may build a path, a row or a lock from it without looking again.
  */
+import { iterable } from './arguments.js'
 import { InvalidKeyError } from './errors.js'
 import { DIGEST_LENGTH } from './limits.js'
 
@@ -34,6 +35,11 @@ export function parseKey(value: unknown, algorithm?: Algorithm): BlobKey {
   if (!isKey(value)) throw new InvalidKeyError('malformed')
   if (algorithm !== undefined && !value.startsWith(algorithm)) throw new InvalidKeyError('algorithm', algorithm)
   return value
+}
+
+/** Reads many, each once. @throws InvalidArgumentError for what is no list, InvalidKeyError for what is no key. */
+export function parseKeys(values: Iterable<string>, algorithm: Algorithm): BlobKey[] {
+  return [...new Set(Array.from(iterable('keys', values), value => parseKey(value, algorithm)))]
 }
 
 /** Writes a digest of 32 bytes as a key. */

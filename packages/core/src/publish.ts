@@ -22,7 +22,8 @@ export interface Published {
   readonly pin: PinState | undefined
 }
 
-interface Content {
+/** Content on its way into an entry. */
+export interface Content {
   readonly key: BlobKey
   readonly length: number
   readonly bytes: PublishedBytes
@@ -59,7 +60,7 @@ export class Publisher {
       const published = await this.#attempt(content, healing)
       if (published?.outcome === 'healed') await this.#dropReplaced(healing)
       if (published?.outcome !== 'existed') return published
-      healing = await this.#brokenPlace(published.entry, content).catch(error => {
+      healing = await this.brokenPlace(published.entry, content).catch(error => {
         published.pin?.release()
         throw error
       })
@@ -142,7 +143,7 @@ export class Publisher {
   }
 
   /** Where the entry's bytes lie, if they cannot be right: by a look at their length, or by reading them where that is asked. */
-  async #brokenPlace(entry: Entry, { length, verify }: Content): Promise<Place | undefined> {
+  async brokenPlace(entry: Entry, { length, verify }: Content): Promise<Place | undefined> {
     const { place } = entry
     if (entry.length !== length) return place
     const held = place.tier === 'kv' ? place.length : await this.#heldLength(place.locator, entry.key)

@@ -16,7 +16,7 @@ import { Spill } from './spill.js'
 export interface PutParts {
   readonly pool: Pool
   readonly pins: Pins
-  readonly publisher: Publisher
+  readonly publisher: Pick<Publisher, 'publish'>
   readonly derivation: Derivation
   readonly dispatch: Dispatch
   readonly stageTtlMs: number

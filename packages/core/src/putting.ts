@@ -3,10 +3,12 @@ import { type OperationTrace, traced } from './channels.js'
 import type { StoreConfig } from './config.js'
 import { type BlobContent, type Content, contentOf } from './content.js'
 import type { PoolRecord } from './engine.js'
-import { PutError } from './errors.js'
+import { InvalidArgumentError, PutError } from './errors.js'
+import { JoinedPublisher, JoinedStore } from './joined.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import type { Pin, PinState } from './pin.js'
+import type { Publisher } from './publish.js'
 import { assertAcceptable, putContent } from './put.js'
 import {
   assertUnpinnedAllowed,
@@ -22,6 +24,7 @@ import { BlobWriter, WriterState } from './writer.js'
 
 interface PuttingParts extends PutParts {
   readonly config: StoreConfig
+  readonly publisher: Publisher
   readonly lifecycle: Lifecycle
   /** Told after each put that made a stage or an entry, so that maintenance comes by some time. */
   readonly onPut: () => void
@@ -41,16 +44,27 @@ export class Putting {
     this.#receipts = new Receipts(state => this.#forgotten(state))
   }
 
-  /** Whatever fails, from the first look at the options to the commit, the producer is told. */
-  async put(given: BlobContent, options: PutOptions | undefined): Promise<PutReceipt> {
-    const content = contentOf(given)
-    const { lifecycle, pool } = this.#parts
-    try {
-      return await lifecycle.run(() => traced('put', pool.durability, trace => this.#put(content, options, trace)))
-    } catch (error) {
-      if (content.kind === 'stream') await content.pull.cancel(error)
-      throw error
-    }
+  put(given: BlobContent, options: PutOptions | undefined): Promise<PutReceipt> {
+    return this.#take(given, async (content, trace) => {
+      const request = this.#request(options)
+      return this.#stored(trace, await this.#put(this.#parts, content, request, () => this.#ready(request)))
+    })
+  }
+
+  /** Puts into a transaction of the application's. @throws InvalidArgumentError for what is none, or where the catalog takes part in none. */
+  async joining(transaction: unknown): Promise<JoinedStore> {
+    const { pool, publisher } = this.#parts
+    const join = pool.catalog.joining
+    if (join === undefined) throw new InvalidArgumentError('transaction', 'of a store whose kv tier is on PostgreSQL')
+    await pool.establish()
+    const parts = { ...this.#parts, publisher: new JoinedPublisher(await join(transaction), pool, publisher) }
+    return new JoinedStore((given, options) =>
+      this.#take(given, async (content, trace) => {
+        const request = this.#request(options)
+        // No pin and no window are needed: before the commit nothing is there, and with it comes what the application refers to it by.
+        return this.#noted(trace, await this.#put(parts, content, request, () => pool.establish()))
+      })
+    )
   }
 
   writer(options: PutOptions | undefined): BlobWriter {
@@ -84,17 +98,25 @@ export class Putting {
     return state && this.#receipts.pin(state)
   }
 
-  async #put(content: Content, options: PutOptions | undefined, trace: OperationTrace): Promise<PutReceipt> {
-    const request = this.#request(options)
+  /** Whatever fails, from the first look at the options to the commit, the producer is told. */
+  async #take<T>(given: BlobContent, put: (content: Content, trace: OperationTrace) => Promise<T>): Promise<T> {
+    const content = contentOf(given)
+    const { lifecycle, pool } = this.#parts
+    try {
+      return await lifecycle.run(() => traced('put', pool.durability, trace => put(content, trace)))
+    } catch (error) {
+      if (content.kind === 'stream') await content.pull.cancel(error)
+      throw error
+    }
+  }
+
+  async #put(parts: PutParts, content: Content, request: PutRequest, ready: () => Promise<void>): Promise<Stored> {
     const own = this.#owned(content, request)
     const endStream = own.kind === 'stream' ? this.#beginStream() : undefined
     try {
-      await this.#ready(request)
+      await ready()
       const length = own.kind === 'stream' ? (request.length ?? own.length) : own.length
-      return this.#stored(
-        trace,
-        await putContent(this.#parts, { ...request, length }, own, this.#parts.lifecycle.closing)
-      )
+      return await putContent(parts, { ...request, length }, own, this.#parts.lifecycle.closing)
     } finally {
       endStream?.()
     }
@@ -138,9 +160,15 @@ export class Putting {
     }
   }
 
-  #stored(trace: OperationTrace, { key, length, outcome, pin, entry }: Stored): PutReceipt {
+  #noted(trace: OperationTrace, stored: Stored): Stored {
+    const { key, length, entry } = stored
     Object.assign(trace, { key, length, tier: entry.place.tier })
     this.#parts.onPut()
+    return stored
+  }
+
+  #stored(trace: OperationTrace, stored: Stored): PutReceipt {
+    const { key, length, outcome, pin } = this.#noted(trace, stored)
     return this.#receipts.receipt(key, length, outcome !== 'existed', pin)
   }
 

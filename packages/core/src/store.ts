@@ -1,6 +1,6 @@
 /** The facade: checks what a caller passes, once, and hands it to the room that does the work. */
 import { randomBytes } from 'node:crypto'
-import { iterable, optionsObject } from './arguments.js'
+import { optionsObject } from './arguments.js'
 import { type Operation, type OperationTrace, traced } from './channels.js'
 import { Collecting } from './collecting.js'
 import { type StoreConfig, type StoreMode, windowDelayOf } from './config.js'
@@ -10,9 +10,10 @@ import type { DeleteOutcome } from './delete.js'
 import { type Derivation, derivationOf } from './derive.js'
 import type { Dispatch } from './dispatch.js'
 import type { Durability, Entry, Owner } from './engine.js'
-import type { EngineCalls } from './engine-calls.js'
+import { closeAll, type EngineCalls } from './engine-calls.js'
 import { InvalidArgumentError } from './errors.js'
-import { type Algorithm, type BlobKey, parseKey } from './key.js'
+import type { JoinedStore } from './joined.js'
+import { type Algorithm, type BlobKey, parseKey, parseKeys } from './key.js'
 import { Lifecycle } from './lifecycle.js'
 import { type BlobStat, Looking, type StoreUsage } from './looking.js'
 import type { MaintainOptions, MaintenanceReport } from './maintain.js'
@@ -107,6 +108,11 @@ export class Store {
     return this.#putting.writer(options)
   }
 
+  /** The store inside an open transaction of the application's: what both write is committed together. @throws InvalidArgumentError */
+  joining(transaction: unknown): Promise<JoinedStore> {
+    return this.#run(() => this.#putting.joining(transaction))
+  }
+
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
   get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
     return this.#traced('get', async trace => {
@@ -124,13 +130,12 @@ export class Store {
   }
 
   async has(key: string, options?: SignalOption): Promise<boolean> {
-    const [entry] = await this.#find([key], options)
-    return entry !== undefined
+    return (await this.stat(key, options)) !== undefined
   }
 
   /** Which of these keys have an entry. */
   async hasMany(keys: Iterable<string>, options?: SignalOption): Promise<Map<BlobKey, boolean>> {
-    const parsed = this.#keys(keys)
+    const parsed = parseKeys(keys, this.algorithm)
     const entries = await this.#find(parsed, options)
     return new Map(parsed.map((key, i) => [key, entries[i] !== undefined]))
   }
@@ -156,7 +161,9 @@ export class Store {
 
   /** Removes many, each by its own arbitration, and says what became of each. */
   deleteMany(keys: Iterable<string>, options?: SignalOption): Promise<Map<BlobKey, DeleteOutcome>> {
-    return this.#traced('delete', async () => this.#collecting.deleteMany(this.#keys(keys), signalOf(options)))
+    return this.#traced('delete', async () =>
+      this.#collecting.deleteMany(parseKeys(keys, this.algorithm), signalOf(options))
+    )
   }
 
   /** Protects an entry that exists; `undefined` if there is none. */
@@ -261,10 +268,7 @@ export class Store {
     return this.#lifecycle.close(this.#config.drainMs, async () => {
       // Pins that cannot be released now expire by themselves; the media are closed in any case.
       await this.#pins.close().catch(expireByThemselves)
-      const closed: PromiseSettledResult<void>[] = []
-      // What stands on others was opened after them, and is closed before them.
-      for (const calls of this.#calls.toReversed()) closed.push(...(await Promise.allSettled([calls.close()])))
-      for (const media of closed) if (media.status === 'rejected') throw media.reason
+      await closeAll(this.#calls)
     })
   }
 
@@ -282,10 +286,6 @@ export class Store {
 
   #key(key: string): BlobKey {
     return parseKey(key, this.algorithm)
-  }
-
-  #keys(keys: Iterable<string>): BlobKey[] {
-    return [...new Set(Array.from(iterable('keys', keys), key => this.#key(key)))]
   }
 
   #find(keys: readonly string[], options: SignalOption | undefined): Promise<(Entry | undefined)[]> {

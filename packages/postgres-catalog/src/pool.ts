@@ -1,5 +1,5 @@
 /** What every part of the catalog works with: sessions, the schema, whether a pool is there, the form of keys. */
-import { type Algorithm, type BlobKey, type Call, EngineFault } from '@alkblobs/core/engine'
+import { type Algorithm, type BlobKey, type Call, EngineFault, type StageId } from '@alkblobs/core/engine'
 import type { Session, Sessions } from '@alkblobs/postgres-session'
 import { Connection } from './connection.js'
 import { CATALOG_PART, Layout } from './schema.js'
@@ -28,6 +28,8 @@ export class Pool {
   readonly leaseSessions: Sessions
   readonly algorithm: Algorithm
   readonly lockTimeoutMs: number
+  /** Stages that a transaction of the application's has locked and did not publish: whoever took them back would wait for its end. */
+  readonly lockedStages = new Set<StageId>()
   readonly #layout: Layout
   #isThere = false
   /** The server's processes whose sessions have been told so. */
@@ -66,6 +68,11 @@ export class Pool {
   /** Makes the schema and its tables, if they are not there. */
   async create(call: Call): Promise<void> {
     await untilFree(call, this.lockTimeoutMs, () => this.#layout.make(this.sessions, call))
+  }
+
+  /** The text of a statement, for a session of somebody else's. */
+  textOf(statement: string): string {
+    return this.#layout.statements.of(statement)
   }
 
   /** A session that the catalog's statements can be said to. */

@@ -1,5 +1,19 @@
 import { expect, test } from 'vitest'
-import { call, describeServer, HOUR, inline, keyOf, OTHER, openPool, pinned, pinOf, stageOf } from './fixture.js'
+import {
+  call,
+  describeServer,
+  HOUR,
+  inline,
+  keyOf,
+  leaseOf,
+  OTHER,
+  openPool,
+  pinned,
+  pinOf,
+  sleep,
+  stageOf,
+  stranger
+} from './fixture.js'
 
 const PINS =
   'SELECT owner, generation::int, extract(epoch FROM expires_at)::float8 AS expires_at FROM $.gc_pins ORDER BY owner'
@@ -50,6 +64,25 @@ describeServer('renewal', () => {
     stages: [],
     stageTtlMs: HOUR,
     revive
+  })
+
+  test('waits for nobody who is cancelling a candidate in a transaction that lasts, and revives after it', async () => {
+    const { at, catalog, sql } = await openPool({ lockTimeoutMs: 10_000 })
+    await catalog.publish([inline(1, undefined, pinned(1, pinOf(3)))], call())
+    const lease = await leaseOf(catalog)
+    while ((await catalog.stageCandidates(lease, [keyOf(1)], call())).length === 0) await sleep(5)
+    const other = await stranger(at)
+    await other.begin()
+    await other.say('SELECT 1 FROM $.entries FOR KEY SHARE')
+    await other.say('UPDATE $.gc_window SET cancelled = true')
+    const started = performance.now()
+    expect(await catalog.renew(renew([{ generation: 3 }], true), call())).toEqual({ pins: [], stages: [] })
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(await sql('SELECT 1 FROM $.gc_pins WHERE expires_at > clock_timestamp()')).toEqual([])
+    await other.rollback()
+    expect(await catalog.renew(renew([{ generation: 3 }], true), call())).toEqual({ pins: [], stages: [] })
+    expect(await sql('SELECT 1 FROM $.gc_pins WHERE expires_at > clock_timestamp()')).toHaveLength(1)
+    expect(await sql('SELECT cancelled FROM $.gc_window')).toEqual([{ cancelled: true }])
   })
 
   test('moves the expiry of rows of that generation or higher, and names those it did not find', async () => {

@@ -8,7 +8,7 @@
 export { classifyPostgres } from './classify.js'
 export type { ConnectionConfig, Timeouts, Tls } from './config.js'
 export { byteaLiteral, copiedRows, copyRows, type Field, int4, int8 } from './copy-format.js'
-export { ConnectionError, ServerError } from './failure.js'
+export { ConnectionError, ServerError, withoutSecrets } from './failure.js'
 export type { HeldSession } from './held.js'
 export { qualified, quoteIdentifier } from './identifiers.js'
 export { identityOf } from './identity.js'

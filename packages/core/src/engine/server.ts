@@ -37,8 +37,9 @@ export interface Joining {
 
 export interface JoinedTransaction {
   /**
-   * ENG-JOIN-2 MUST do in ONE statement of that transaction what ENG-PUBLISH-1 to -6 say, without a pin, so that it takes effect with the
-   *            transaction's commit or not at all; and MUST throw `conflict`, having done nothing, if the session is not in that transaction any more.
+   * ENG-JOIN-2 MUST do in that transaction what ENG-PUBLISH-1 to -6 say, without a pin, so that it takes effect with the transaction's commit
+   *            or not at all; each of its statements MUST do nothing if the session is not in that very transaction any more (a driver may go on
+   *            without one when it has died), and `conflict` is thrown then.
    * ENG-JOIN-3 Nobody else's renewal, maintenance or arbitration may wait for its rows; until its end they count as live.
    */
   publish(item: Omit<Publication, 'pin' | 'healing'>, call: Call): Promise<PublishOutcome>

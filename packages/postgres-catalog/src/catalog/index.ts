@@ -4,6 +4,7 @@ import type { Sessions } from '@alkblobs/postgres-session'
 import { Pool, type PoolSettings } from '../pool.js'
 import { entriesOf } from './entries.js'
 import { explainOf } from './explain.js'
+import { joiningOf } from './joining.js'
 import { Leases } from './lease.js'
 import { Tables } from './liveness.js'
 import { maintainOf } from './maintain.js'
@@ -60,6 +61,7 @@ export async function openCatalog(
     ...trashOf(pool),
     ...maintainOf(leases),
     sqlLiveness: tables,
+    joining: joiningOf(pool),
     server: serverOf(pool, settings.poolMax)
   }
   return { catalog, endLeases: () => leases.endAll() }

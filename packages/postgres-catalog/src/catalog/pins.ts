@@ -5,6 +5,7 @@
 import {
   type Call,
   type Catalog,
+  digestHexOf,
   digestOf,
   type Lost,
   type PinId,
@@ -15,12 +16,15 @@ import type { Param } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 
-const CANCEL = `
+const cancelling = (wait: '' | 'SKIP LOCKED') => `
   WITH told AS MATERIALIZED (
     SELECT key, mark FROM $.gc_window
-    WHERE key = ANY ($1::bytea[]) AND NOT cancelled ORDER BY key, mark FOR UPDATE
+    WHERE key = ANY ($1::bytea[]) AND NOT cancelled ORDER BY key, mark FOR UPDATE ${wait}
   )
   UPDATE $.gc_window w SET cancelled = true FROM told t WHERE w.key = t.key AND w.mark = t.mark`
+const CANCEL = cancelling('')
+const CANCEL_WHAT_IS_FREE = cancelling('SKIP LOCKED')
+const NOT_CANCELLED = "SELECT encode(key, 'hex') FROM $.gc_window WHERE key = ANY ($1::bytea[]) AND NOT cancelled"
 /** Items of one key and owner are one row: a statement must not touch a row twice. */
 const PIN = `
   INSERT INTO $.gc_pins AS p (key, owner, generation, expires_at)
@@ -141,14 +145,15 @@ async function revive(pool: Pool, pins: readonly PinId[], ttlMs: number, call: C
     call,
     () => pins,
     async at => {
-      await at.rows(
-        HOLD,
-        pins.map(({ key }) => digestOf(key))
-      )
-      await cancel(at, pins)
-      const rows = await at.rows<[bigint]>(REVIVE, ...parametersOf(pins), ttlMs)
+      const digests = pins.map(({ key }) => digestOf(key))
+      await at.rows(HOLD, digests)
+      await at.run(CANCEL_WHAT_IS_FREE, digests)
+      // Somebody is cancelling these and may take it back, in a transaction that lasts: they are neither revived nor lost yet.
+      const left = new Set((await at.rows<[string]>(NOT_CANCELLED, digests)).map(([hex]) => hex))
+      const asked = pins.filter(({ key }) => !left.has(digestHexOf(key)))
+      const rows = await at.rows<[bigint]>(REVIVE, ...parametersOf(asked), ttlMs)
       const alive = new Set(rows.map(([n]) => Number(n) - 1))
-      return pins.filter((_, i) => !alive.has(i))
+      return asked.filter((_, i) => !alive.has(i))
     }
   )
 }

@@ -187,7 +187,7 @@ function otherOf(lead: Outcome): Outcome {
   return lead !== AGAIN && 'entry' in lead ? { outcome: 'existed', entry: lead.entry } : lead
 }
 
-function madeEntry({ key, length, bytes }: Publication): Entry {
+export function madeEntry({ key, length, bytes }: Pick<Publication, 'key' | 'length' | 'bytes'>): Entry {
   return bytes.kind === 'inline'
     ? entryOf(key, length, bytes.body.byteLength, null)
     : entryOf(key, length, 0, bytes.kind === 'staged' ? bytes.locator : null)

@@ -26,6 +26,7 @@ import type { Connection } from '../connection.js'
 import { noPool, type Pool } from '../pool.js'
 import { giveUpAt, pause, sqlStateOf } from '../waiting.js'
 import { entryOf, isSamePlace } from './entries.js'
+import { areKept, KEPT_MS } from './kept.js'
 import type { HeldLease, Leases } from './lease.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
@@ -113,16 +114,16 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
       if (held !== undefined) return outcomes
       // A sweep comes again; who deletes directly wants an answer, and what is busy will be free in a moment.
       const until = giveUpAt(call, pool.lockTimeoutMs)
+      const kept = giveUpAt(call, KEPT_MS)
       for (let attempts = 1; performance.now() < until; attempts++) {
         const busy = outcomes.flatMap(({ outcome }, i) => (outcome === 'busy' ? [i] : []))
         if (busy.length === 0) break
+        const left = busy.map(i => items[i] as Removal)
+        // A put that goes on for so long is in a transaction of the application's, whose end nobody waits for.
+        const keys = left.map(({ key }) => key)
+        if (performance.now() >= kept && (await areKept(pool, keys, call))) break
         await pause(attempts, until)
-        const again = await once(
-          busy.map(i => items[i] as Removal),
-          trashDelayMs,
-          held,
-          call
-        )
+        const again = await once(left, trashDelayMs, held, call)
         for (const [n, i] of busy.entries()) outcomes[i] = again[n] as RemoveOutcome
       }
       return outcomes

@@ -41,7 +41,16 @@ export function stagesOf(pool: Pool): Pick<Catalog, 'stage' | 'staged' | 'unstag
         if ((await at.run(STAGE, ids, ttls, PROTOCOL_VERSION)) < stages.length) await checkStamp(at)
       }),
     staged: (stages, call) => eachOf(pool, stages, call, STAGED),
-    unstage: (stages, call) => eachOf(pool, stages, call, TRASH)
+    unstage: async (stages, call) => {
+      // One that is locked by the application stays, and expires by itself.
+      const ended = await eachOf(
+        pool,
+        stages.filter(stage => !pool.lockedStages.has(stage)),
+        call,
+        TRASH
+      )
+      return stages.map(stage => !pool.lockedStages.delete(stage) && ended.shift() === true)
+    }
   }
 }
 
@@ -51,7 +60,7 @@ function eachOf(
   stages: readonly StageId[],
   call: Parameters<Catalog['staged']>[1],
   statement: string
-): Promise<readonly boolean[]> {
+): Promise<boolean[]> {
   return pool.ask(
     call,
     () => stages.map(() => false),

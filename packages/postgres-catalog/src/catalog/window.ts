@@ -8,6 +8,7 @@
 import { randomBytes } from 'node:crypto'
 import {
   type BlobKey,
+  type Call,
   type CandidatePage,
   type Catalog,
   type DeleteMark,
@@ -17,7 +18,9 @@ import {
 } from '@alkblobs/core/engine'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
+import { giveUpAt, isContention, pause } from '../waiting.js'
 import { EMPTY, entryOf } from './entries.js'
+import { areKept, KEPT_MS } from './kept.js'
 import type { Leases } from './lease.js'
 import type { LiveKeys } from './live.js'
 import { judged, type Tables } from './liveness.js'
@@ -68,6 +71,7 @@ const DUE = `
          <= clock_timestamp())
   ORDER BY staged_at, key LIMIT $3::bigint`
 const LOCK_ONE = 'SELECT length, octet_length(body), locator FROM $.entries WHERE key = $1::bytea FOR UPDATE'
+const PATIENCE = "SELECT set_config('lock_timeout', $1, true)"
 const MARK = `
   INSERT INTO $.gc_window (key, mark, staged_at, delay_ms)
   SELECT $1::bytea, $2, clock_timestamp(), 0
@@ -116,12 +120,7 @@ export function windowOf(
         () => ({ keys: [], next: undefined }),
         at => duePage(pool, at, after, limit)
       ),
-    mark: (key, call) =>
-      pool.write<Awaited<ReturnType<Catalog['mark']>>>(
-        call,
-        () => 'absent',
-        at => markOne(at, key)
-      )
+    mark: (key, call) => mark(pool, key, call)
   }
 }
 
@@ -179,8 +178,32 @@ async function duePage(pool: Pool, at: Connection, after: string | undefined, li
   return { keys: rows.map(([, hex]) => pool.keyOf(hex)), next: last && `${last[0]}:${last[1]}` }
 }
 
-async function markOne(at: Connection, key: BlobKey): Promise<Awaited<ReturnType<Catalog['mark']>>> {
-  await checkStamp(at)
+type Marked = Awaited<ReturnType<Catalog['mark']>>
+
+/**
+ * Marks an entry, and waits for whoever has locked it. Puts and pins are over in a moment, and have then said what they protect; one that
+ * goes on is in a transaction of the application's, and protects.
+ */
+async function mark(pool: Pool, key: BlobKey, call: Call): Promise<Marked> {
+  const until = giveUpAt(call, pool.lockTimeoutMs)
+  for (let attempts = 1; ; attempts++) {
+    try {
+      return await pool.once<Marked>(
+        call,
+        () => 'absent',
+        at => markOne(at, key, Math.min(KEPT_MS, pool.lockTimeoutMs))
+      )
+    } catch (error) {
+      if (!isContention(error)) throw error
+      if (await areKept(pool, [key], call)) return 'pinned'
+      if (performance.now() >= until) throw error
+    }
+    await pause(attempts, until)
+  }
+}
+
+async function markOne(at: Connection, key: BlobKey, patienceMs: number): Promise<Marked> {
+  await Promise.all([at.rows(PATIENCE, `${Math.max(1, Math.ceil(patienceMs))}ms`), checkStamp(at)])
   const digest = digestOf(key)
   const row = await at.row<[bigint, number | null, Locator | null]>(LOCK_ONE, digest)
   if (row === undefined) return 'absent'
