@@ -7,6 +7,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { faults } from './faults.mjs'
 import { lint } from './lint.mjs'
 import { packCheck } from './pack-check.mjs'
 import { setup } from './setup.mjs'
@@ -20,6 +21,7 @@ const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
   { name: 'postgres', budgetMinutes: 4, run: () => postgres(), onRequest: true },
+  { name: 'faults', budgetMinutes: 4, run: () => faults(vitest) },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance() },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true }
@@ -42,6 +44,7 @@ function testedIn(part) {
     const isWhole = usesKit && !existsSync(inRoot(folder, 'tests', 'postgres'))
     return file => {
       if (/(^|\/)properties[^/]*\.spec\.ts$/.test(file)) return 'properties'
+      if (file.startsWith('faults/')) return 'faults'
       return isWhole || file.startsWith('postgres/') ? 'postgres' : 'embedded'
     }
   }

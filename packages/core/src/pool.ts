@@ -163,12 +163,15 @@ export class Pool {
     const poolId = newPoolId()
     const original = (await this.record())?.poolId
     this.#established = undefined
+    const claimed = (await this.#bodies?.claimed())?.poolId
     try {
-      await this.#change(now => {
+      await this.#change(({ forkedFrom, ...now }) => {
         if (now.poolId !== original)
           throw new PoolRefusedError('media', 'somebody else forked the pool at the same time')
-        const { forkedFrom = now.poolId } = now
-        return { ...now, ...here, poolId, bodiesClaimed: false, ...(now.bodiesClaimed && { forkedFrom }) }
+        // A fork that stopped half-way may or may not have taken the bodies over; whoever has them is taken over from.
+        const isBound = now.bodiesClaimed || forkedFrom !== undefined || claimed === now.poolId
+        const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
+        return { ...now, ...here, poolId, bodiesClaimed: false, ...(isBound && { forkedFrom: from }) }
       })
     } finally {
       // From here on this store belongs to the new pool, also where the answer was lost: the next look says which it is.

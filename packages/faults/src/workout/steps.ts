@@ -210,8 +210,9 @@ const removing: readonly Step[] = [
       if (aborted !== undefined) throw cause ?? new SweepAborted(aborted)
     },
     async world => {
-      const receipt = await world.store.put(world.small)
-      world.keep(receipt.key, (await (await world.store.get(receipt.key))?.bytes()) as Buffer)
+      const bytes = world.small
+      const receipt = await world.store.put(bytes)
+      world.keep(receipt.key, bytes)
     }
   ),
   step(
@@ -236,7 +237,11 @@ const keeping: readonly Step[] = [
   step('backup', 'of nothing', world => world.store.backup(() => undefined)),
   step('acknowledgeMove', 'once', world => world.store.acknowledgeMove()),
   step('fork', 'the pool', async world => void (await world.store.fork({ bodies: 'copied' }))),
-  step('protect', 'by a table', async world => world.subject.protectTable?.(world.store)),
+  // Taken back at once, so that the next one has to ask again.
+  step('protect', 'by another table', async world => {
+    const protection = await world.subject.protectTable?.(world.store, 'used_too')
+    protection?.remove()
+  }),
   step(
     'open',
     'after closing',
