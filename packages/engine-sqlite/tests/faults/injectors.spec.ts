@@ -49,7 +49,7 @@ it('shows the error of the driver as the cause of the one that the user gets, wh
   let failures = 0
   await everyFailure({ plan, how: { kind: 'fail', error: () => fullDisk('sqlite') } }, async ({ call, heal }) => {
     const error = await store.put(`content ${call}`).then(
-      ({ release }) => release(),
+      receipt => receipt.release(),
       (thrown: unknown) => thrown
     )
     heal()
