@@ -22,7 +22,6 @@ import {
   retry,
   sessionsOf,
   statementsBarrier,
-  steps,
   surfacesOf,
   type Target,
   terminateBackend,
@@ -42,7 +41,7 @@ type Way = (typeof WAYS)[number]
 
 /** Longest that a call may take to reach the place where it is held. */
 const REACH_MS = 3_000
-export const LIMIT_MS = 200_000
+export const LIMIT_MS = 300_000
 
 interface Ground {
   readonly pool: Pool
@@ -186,10 +185,10 @@ async function strike(
 export async function strikeAll(kind: Kind, way: Way, engine: string): Promise<readonly string[]> {
   const missed: string[] = []
   await withGround(kind, async ground => {
-    const { world, plan, proxy } = ground
+    const { pool, world, plan, proxy } = ground
     await world.open()
     if (way.leg === 'torn') await proxy.resetWhenClosed()
-    const targets = (await trace(world, plan, steps)).filter(each => each.engine === engine)
+    const targets = (await trace(world, plan, pool.steps)).filter(each => each.engine === engine)
     for (const target of covering(targets)) {
       const isStruck =
         (await strike(ground, target, way, holdAtServer)) || (await strike(ground, target, way, holdOnTheWay))

@@ -25,7 +25,7 @@ const DRIVERS: Readonly<Record<string, Driver>> = {
   pglo: 'postgres'
 }
 const driverOf = ({ engine }: Strike): Driver => DRIVERS[engine] ?? 'memory'
-const LIMIT_MS = 120_000
+const LIMIT_MS = 300_000
 const isLong = process.env.ALKBLOBS_LONG === '1'
 
 async function everyFailureOn(
@@ -40,7 +40,7 @@ async function everyFailureOn(
   const how = { kind: 'fail', error: (at: Strike) => error(driverOf(at)) } as const
   let struck = 0
   try {
-    for (const step of steps) struck += (await everyFailureOf(world, step, { ...fault, plan, how })).length
+    for (const step of pool.steps) struck += (await everyFailureOf(world, step, { ...fault, plan, how })).length
     await assertWhole(world)
   } finally {
     await world.close()

@@ -9,7 +9,6 @@ import {
   ledger,
   pgAdmin,
   sessionsOf,
-  steps,
   surfacesOf,
   type Target,
   trace,
@@ -21,7 +20,7 @@ import { type Kind, makePool, type Pool, SCHEMA, THRESHOLD } from './subjects.js
 const script = fileURLToPath(new URL('./children/worker.mjs', import.meta.url))
 /** Processes that are started before they are needed: starting takes longer than dying. */
 const AHEAD = 2
-export const LIMIT_MS = 200_000
+export const LIMIT_MS = 300_000
 
 /** Starts processes ahead of their use; each waits to be told what to do. */
 class Nursery {
@@ -76,13 +75,15 @@ export async function killEverywhere(kind: Kind, engines: readonly string[]): Pr
   const nursery = new Nursery(pool)
   let kills = 0
   try {
-    const targets = (await trace(world, plan, steps)).filter(({ engine }) => engines.includes(engine))
+    const targets = (await trace(world, plan, pool.steps)).filter(({ engine }) => engines.includes(engine))
     world.live.clear()
     await assertWhole(world)
     await world.close()
     for (const target of covering(targets)) {
       const { point, engine, step } = target
       const ticket = ledger.arm(`SIGKILL at ${point} of ${engine}, ${step.operation}`)
+      // The process does not know the medium well enough to make one by itself.
+      if (step.operation === 'maintain') await pool.subject.orphan?.()
       const acknowledged = await killAt(await nursery.next(), target, [...world.live.keys()])
       ticket.fire(
         surfacesOf(target).map(surface => ({ surface, engine, layer: 'L3' as const })),

@@ -9,7 +9,7 @@ import { createMedium, mem } from '@alkblobs/engine-mem'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
-import type { Subject } from '@alkblobs/faults'
+import { contractSteps, type Step, type Subject, steps } from '@alkblobs/faults'
 import { freshDatabase, type TestDatabase, type TestServer } from '@alkblobs/testkit'
 import { memoryFolder } from '../../src/index.js'
 import { databasePart } from '../../src/oracles/database.js'
@@ -30,6 +30,8 @@ export interface Pool {
   readonly subject: Subject
   readonly place: Place
   readonly database?: TestDatabase
+  /** Everything that is done with the pool: the steps of the facade, and the methods that it calls only in special company. */
+  readonly steps: readonly Step[]
   /** The schemas that hold the tables of its engines. */
   readonly schemas: readonly string[]
   remove(): Promise<void>
@@ -39,6 +41,8 @@ export const THRESHOLD = 3_000
 export const SCHEMA = 'alkblobs_test_pool'
 /** Longer than any time to live. */
 const A_DAY_MS = 24 * 3_600_000
+/** The table that judges liveness in every pool on a server; the world has made it. */
+const USED = { table: 'public.used', column: 'key' }
 const A_CONTEXT = { algorithm: 'sha256', lockTimeoutMs: 5_000, connectTimeoutMs: 5_000 } as const
 /** Short, so that what hangs is over soon; long beside what works here takes. */
 export const TIMEOUT_MS = 4_000
@@ -79,6 +83,13 @@ export async function makePool(kind: Kind, options: MakeOptions = {}): Promise<P
   return {
     place: media.place,
     schemas,
+    steps: [
+      ...steps,
+      // Memory opens only in the company that it was first opened in; its own tests call what is left of it.
+      ...[media.kv, ...(media.large ? [media.large] : [])]
+        .filter(({ name }) => name !== 'mem')
+        .flatMap(each => contractSteps(each, USED))
+    ],
     ...(database && { database }),
     subject: subjectOf(media, options, database),
     async remove() {

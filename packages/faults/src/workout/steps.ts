@@ -122,9 +122,10 @@ const reading: readonly Step[] = [
   ),
   step(
     'has',
-    'one',
-    async (world, { small }) => {
-      if (!(await world.store.has(small.key))) throw new Error('has answered no for what was acknowledged')
+    'each',
+    async (world, { small, large }) => {
+      for (const { key } of [small, large])
+        if (!(await world.store.has(key))) throw new Error('has answered no for what was acknowledged')
     },
     both
   ),
@@ -156,10 +157,12 @@ const removing: readonly Step[] = [
   step(
     'pin',
     'and release',
-    async (world, { small }) => {
-      const pin = await world.store.pin(small.key)
-      if (pin === undefined) throw new Error('pin answered nothing for what was acknowledged')
-      await pin.release()
+    async (world, { small, large }) => {
+      for (const { key } of [small, large]) {
+        const pin = await world.store.pin(key)
+        if (pin === undefined) throw new Error('pin answered nothing for what was acknowledged')
+        await pin.release()
+      }
     },
     both
   ),
@@ -204,15 +207,16 @@ const removing: readonly Step[] = [
   ),
   step(
     'sweep',
-    'beside a pin that it must renew',
+    'beside pins that it must renew',
     async world => {
       const { aborted, cause } = await world.store.sweep()
       if (aborted !== undefined) throw cause ?? new SweepAborted(aborted)
     },
     async world => {
-      const bytes = world.small
-      const receipt = await world.store.put(bytes)
-      world.keep(receipt.key, bytes)
+      for (const bytes of [world.small, world.large]) {
+        const receipt = await world.store.put(bytes)
+        world.keep(receipt.key, bytes)
+      }
     }
   ),
   step(

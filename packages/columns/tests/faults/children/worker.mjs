@@ -5,7 +5,7 @@ import { createMedium, mem } from '@alkblobs/engine-mem'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
-import { FaultPlan, faulty, Markers, perform, prepare, steps, World } from '@alkblobs/faults'
+import { contractSteps, FaultPlan, faulty, Markers, perform, prepare, steps, World } from '@alkblobs/faults'
 
 const given = JSON.parse(process.argv[2])
 const { kind, folder, url } = given.place
@@ -41,7 +41,12 @@ const world = new World(subject, definition => faulty(definition, plan))
 // What others have put is referenced too, or this one's sweeps would be right to take it.
 for (const key of live) world.live.set(key, Buffer.alloc(0))
 world.onKeep = (key, bytes) => markers.say({ key, bytes: bytes.toString('base64') })
-const step = steps.find(each => each.operation === operation && each.name === name)
+const used = { table: 'public.used', column: 'key' }
+const all = [
+  ...steps,
+  ...[kv(), large()].filter(({ name }) => name !== 'mem').flatMap(each => contractSteps(each, used))
+]
+const step = all.find(each => each.operation === operation && each.name === name)
 const prepared = await prepare(world, step)
 plan.arm({
   at: at => at.point === point && at.engine === engine && at.operation === operation,
