@@ -43,7 +43,7 @@ module.exports = {
       comment:
         'The driver loses statements and processes with a dying connection; one guard stands before it, for all.',
       severity: 'error',
-      from: { path: '/src/', pathNot: '^packages/(postgres-session|testkit|columns)/' },
+      from: { path: '/src/', pathNot: '^packages/(postgres-session|testkit|columns|faults)/' },
       to: { path: 'node_modules/postgres/' }
     },
     {
@@ -60,6 +60,21 @@ module.exports = {
       severity: 'error',
       from: { path: '^packages/(engine-[^/]+|postgres-[^/]+|core|cli)/src/' },
       to: { path: '^conformance/|^packages/(columns|testkit)/' }
+    },
+    {
+      name: 'nothing-ships-with-faults',
+      comment:
+        'What makes things fail must not be where it could ever do so by itself; the kit wraps engines from outside.',
+      severity: 'error',
+      from: { path: '/src/', pathNot: '^packages/faults/' },
+      to: { path: '^packages/faults/' }
+    },
+    {
+      name: 'faults-imports-only-core',
+      comment: 'A kit that imports an engine knows it, and treats it otherwise than the engine of somebody else.',
+      severity: 'error',
+      from: { path: '^packages/faults/src/' },
+      to: { path: '^packages/(?!faults/|core/)|^conformance/' }
     },
     {
       name: 'conformance-imports-only-core',

@@ -42,7 +42,7 @@ const names = {
   '@alkblobs/engine-sqlite': ['sqlite']
 }
 // Loaded for their own sake: each exported path must resolve and run.
-const others = ['@alkblobs/core/engine', '@alkblobs/conformance', '@alkblobs/conformance/broken']
+const others = ['@alkblobs/core/engine', '@alkblobs/conformance', '@alkblobs/conformance/broken', '@alkblobs/faults']
 
 const lines = line => Object.entries(names).map(([from, list]) => line(list.join(', '), from))
 const imports = [

@@ -10,6 +10,7 @@
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
+import { faults } from './faults.mjs'
 import { lint } from './lint.mjs'
 import { packCheck } from './pack-check.mjs'
 import { binariesOf, majors } from './postgres-versions.mjs'
@@ -28,6 +29,7 @@ const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
   { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
+  { name: 'faults', budgetMinutes: 4, run: () => faults(vitest) },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance(isPartial() ? ['--embedded'] : []) },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true },
@@ -56,6 +58,7 @@ function testedIn(part) {
     return file => {
       if (file.startsWith('postgres/')) return 'postgres'
       if (/(^|\/)properties[^/]*\.spec\.ts$/.test(file)) return 'properties'
+      if (file.startsWith('faults/')) return 'faults'
       return isWhole ? 'postgres' : 'embedded'
     }
   }

@@ -1,3 +1,3 @@
 import { suite } from '../../vitest.shared.js'
 
-export default suite('packages/faults', { postgres: 'tests/faults' })
+export default suite('packages/faults', { postgres: 'tests/postgres' })

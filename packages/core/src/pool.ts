@@ -162,12 +162,12 @@ export class Pool {
     const here = await this.#home.here()
     const poolId = newPoolId()
     this.#established = undefined
+    const claimed = (await this.#bodies?.claimed())?.poolId
     for (;;) {
       // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
       const now = (await this.record()) as PoolRecord
       assertWritable(now)
-      const copied = now.bodiesClaimed ? { forkedFrom: now.poolId } : {}
-      const next = { ...now, ...here, ...copied, poolId, bodiesClaimed: false }
+      const next = { ...forkOf(now, claimed), ...here, poolId }
       if (!(await this.#replace(now, next))) continue
       this.#record = next
       break
@@ -283,6 +283,16 @@ export class Pool {
 const CREATE_ATTEMPTS = 3
 
 const DONE = Promise.resolve()
+
+/**
+ * The record of a fork, but for its id. One that stopped half-way may or may not have taken the bodies over; whoever has them now is
+ * taken over from.
+ */
+function forkOf({ forkedFrom, ...now }: PoolRecord, claimed: PoolId | undefined): PoolRecord {
+  const isBound = now.bodiesClaimed || forkedFrom !== undefined || claimed === now.poolId
+  const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
+  return { ...now, bodiesClaimed: false, ...(isBound && { forkedFrom: from }) }
+}
 
 /** A memoised step whose failure is forgotten, so that the next caller tries again. */
 function retryable(step: Promise<void>, forget: () => void): Promise<void> {

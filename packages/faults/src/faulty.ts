@@ -101,9 +101,20 @@ class Wrapper {
     return async (...args) => {
       const where = { point, engine: this.#engine, call: callAmong(args) }
       const real = args.map(arg => this.#unwrapped(arg))
+      // A system that fails to close something has let go of it all the same.
+      if (point === 'engine.close') return await this.#close(where, () => method.apply(inner, real))
       if (point === 'bodies.writer.write') await this.#cutWrite(inner as BodyWriter, args[0] as Uint8Array)
       return await this.#plan.pass(where, async () => this.#answer(point, await method.apply(inner, real)))
     }
+  }
+
+  async #close(where: Parameters<FaultPlan['pass']>[0], close: () => Promise<unknown>): Promise<unknown> {
+    let closing: Promise<unknown> | undefined
+    const once = () => {
+      closing ??= close()
+      return closing
+    }
+    return await this.#plan.pass(where, once).finally(once)
   }
 
   /** What a method answers is wrapped where it has methods of its own. */

@@ -62,6 +62,8 @@ export type {
   ToxicType,
   Trigger
 } from './transport/toxics.js'
+export { contractSteps } from './workout/contract.js'
 export { assertWhole, attempt, everyFailureOf, Hang, perform, prepare, retry } from './workout/run.js'
 export { type Step, steps } from './workout/steps.js'
+export { covering, isAt, surfacesOf, type Target, trace } from './workout/trace.js'
 export { type Subject, World } from './workout/world.js'

@@ -85,7 +85,8 @@ class Active implements ArmedFault {
 
   fired(at: Strike): void {
     this.struck.push(at)
-    this.#ticket.fire(cellsAt(at))
+    // Something that is only brought about here is no fault of this layer; whoever brings it about records it.
+    this.#ticket.fire(this.fault.how.kind === 'act' ? [] : cellsAt(at))
   }
 
   /** Resolves when the fault is over. */

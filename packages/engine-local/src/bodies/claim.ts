@@ -59,10 +59,17 @@ export async function claim(medium: Medium, wanted: Claim): Promise<Claim> {
   return inForce
 }
 
+interface Reclaiming {
+  readonly expected: PoolId
+  readonly next: Claim
+  /** Whether this store has the folder's lock already, for its exclusive claim. */
+  readonly holdsLock: boolean
+}
+
 /** BODY-CLAIM-4. Others who would take the folder over are kept out by its lock, so that what was looked at is what is replaced. */
-export async function reclaim(medium: Medium, expected: PoolId, next: Claim): Promise<boolean> {
+export async function reclaim(medium: Medium, { expected, next, holdsLock }: Reclaiming): Promise<boolean> {
   const { root, files } = medium
-  const lock = await acquireLock(root, files)
+  const lock = holdsLock ? undefined : await acquireLock(root, files)
   if (lock === 'held') throw new EngineFault('conflict', 'another process holds the folder')
   try {
     if ((await readClaim(root, files)).poolId !== expected) return false
@@ -72,7 +79,7 @@ export async function reclaim(medium: Medium, expected: PoolId, next: Claim): Pr
     medium.poolId = next.poolId
     return true
   } finally {
-    await lock.release()
+    await lock?.release()
   }
 }
 

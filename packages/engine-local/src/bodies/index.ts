@@ -38,7 +38,8 @@ export function openBodies(medium: Medium): OpenBodies {
         return inForce
       }),
 
-    reclaim: (expected, next, call) => begun(call, () => reclaim(medium, expected, next)),
+    reclaim: (expected, next, call) =>
+      begun(call, () => reclaim(medium, { expected, next, holdsLock: lock !== undefined })),
 
     create: (stage, { length }, call) =>
       begun(call, async () => {

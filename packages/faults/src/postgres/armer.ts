@@ -45,6 +45,8 @@ export interface ArmedPgFault extends Omit<Armed, 'finish' | 'hasFired'> {
   disarm(): Promise<void>
   /** Disarms it and takes everything away. @throws UnfiredFault if it did not fire. */
   finish(): Promise<PgFaultReport>
+  /** The same, for the end of a loop over every statement: one that had nothing left to strike is taken back. */
+  end(): Promise<PgFaultReport>
 }
 
 export class PgFaultArmer {
@@ -119,12 +121,24 @@ class ArmedInServer implements ArmedPgFault {
   }
 
   async finish(): Promise<PgFaultReport> {
+    const report = await this.#takeAway()
+    this.#parts.ticket.finish()
+    return report
+  }
+
+  async end(): Promise<PgFaultReport> {
+    const report = await this.#takeAway()
+    if (report.injected > 0) this.#parts.ticket.finish()
+    else this.#parts.ticket.retract()
+    return report
+  }
+
+  async #takeAway(): Promise<PgFaultReport> {
     const { admin, name, ticket } = this.#parts
     await this.disarm()
     const report = await this.report()
     await admin.query(`DROP SEQUENCE ${name}`)
     if (report.injected > 0) ticket.fire([], `the sequence counted ${report.invocations}`)
-    ticket.finish()
     return report
   }
 }

@@ -44,10 +44,10 @@ const REACH_LIMIT_MS = 5_000
 /** Everything that touches one of these tables waits, whatever it wants. Waits itself for those who use them now. */
 export async function statementsBarrier(
   admin: PgAdmin,
-  { schema, tables }: { readonly schema: string; readonly tables: readonly string[] }
+  tables: readonly { readonly schema: string; readonly table: string }[]
 ): Promise<Barrier> {
-  assertMinted(admin.database, schema)
-  const names = tables.map(table => `${quoted(schema)}.${quoted(table)}`)
+  for (const { schema } of tables) assertMinted(admin.database, schema)
+  const names = tables.map(({ schema, table }) => `${quoted(schema)}.${quoted(table)}`)
   await admin.hold('BEGIN')
   try {
     await admin.hold(`LOCK TABLE ${names.join(', ')} IN ACCESS EXCLUSIVE MODE`)
@@ -55,7 +55,7 @@ export async function statementsBarrier(
     await admin.hold('ROLLBACK')
     throw error
   }
-  return barrier(admin, `statements on ${tables.join(', ')}`, "locktype = 'relation'", async () => {
+  return barrier(admin, `statements on ${names.join(', ')}`, "locktype = 'relation'", async () => {
     await admin.hold('ROLLBACK')
   })
 }

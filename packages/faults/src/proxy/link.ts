@@ -1,5 +1,4 @@
 /** One connection through a proxy: two sockets, and a chain of stages for each direction. */
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Stream } from '../transport/toxics.js'
 import type { ActiveToxic } from './active-toxic.js'
@@ -98,7 +97,10 @@ export class Link {
       return
     }
     if (item.length === 0 || to.write(item)) return
-    await Promise.race([once(to, 'drain'), once(to, 'close')])
+    // An error ends in a close, and whoever waits has nothing to do with it.
+    await new Promise<void>(resolve => {
+      to.once('drain', resolve).once('close', resolve)
+    })
   }
 
   /** Both have said all: the sockets close by themselves when it has been heard. */

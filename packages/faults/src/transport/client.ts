@@ -35,16 +35,22 @@ export class TransportFaults {
   readonly url: string
   readonly version: string
 
-  private constructor(url: string, version: string) {
+  readonly #callLimitMs: number
+
+  private constructor(url: string, version: string, callLimitMs: number) {
     this.url = url
     this.version = version
+    this.#callLimitMs = callLimitMs
   }
 
-  /** @throws TransportApiError if nobody answers there as Toxiproxy does. */
-  static async at(url: string): Promise<TransportFaults> {
-    const { version } = await request<{ version: unknown }>(url, 'GET', '/version')
+  /**
+   * `callLimitMs` bounds every call, by default 10 s.
+   * @throws TransportApiError if nobody answers there as Toxiproxy does.
+   */
+  static async at(url: string, callLimitMs = CALL_LIMIT_MS): Promise<TransportFaults> {
+    const { version } = await request<{ version: unknown }>({ url, callLimitMs }, 'GET', '/version')
     if (typeof version !== 'string') throw new TransportApiError(`GET ${url}/version`, 200, 'no version in the answer')
-    return new TransportFaults(url, version)
+    return new TransportFaults(url, version, callLimitMs)
   }
 
   /** Whether it is the proxy of this package: it counts, resets any connection, and waits for a trigger. */
@@ -69,7 +75,7 @@ export class TransportFaults {
 
   /** @internal */
   call<T>(method: string, path: string, body?: unknown): Promise<T> {
-    return request(this.url, method, path, body)
+    return request({ url: this.url, callLimitMs: this.#callLimitMs }, method, path, body)
   }
 }
 
@@ -163,14 +169,19 @@ export class FaultyProxy {
   }
 }
 
-async function request<T>(url: string, method: string, path: string, body?: unknown): Promise<T> {
+interface Place {
+  readonly url: string
+  readonly callLimitMs: number
+}
+
+async function request<T>({ url, callLimitMs }: Place, method: string, path: string, body?: unknown): Promise<T> {
   const what = `${method} ${path}`
   let answer: Response
   let text: string
   try {
     answer = await fetch(new URL(path, url), {
       method,
-      signal: AbortSignal.timeout(CALL_LIMIT_MS),
+      signal: AbortSignal.timeout(callLimitMs),
       headers: {
         'user-agent': 'alkblobs-faults',
         ...(body === undefined ? {} : { 'content-type': 'application/json' })

@@ -22,16 +22,6 @@ export interface ToxicAttributes {
 }
 export type ToxicType = keyof ToxicAttributes
 
-export const TOXIC_TYPES: readonly ToxicType[] = [
-  'latency',
-  'bandwidth',
-  'slow_close',
-  'timeout',
-  'reset_peer',
-  'slicer',
-  'limit_data'
-]
-
 /** The attributes there are of each type, with the values that are taken for those left out. */
 export const ATTRIBUTES: Readonly<Record<ToxicType, Readonly<Record<string, number>>>> = {
   latency: { latency: 0, jitter: 0 },

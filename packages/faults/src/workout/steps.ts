@@ -122,9 +122,10 @@ const reading: readonly Step[] = [
   ),
   step(
     'has',
-    'one',
-    async (world, { small }) => {
-      if (!(await world.store.has(small.key))) throw new Error('has answered no for what was acknowledged')
+    'each',
+    async (world, { small, large }) => {
+      for (const { key } of [small, large])
+        if (!(await world.store.has(key))) throw new Error('has answered no for what was acknowledged')
     },
     both
   ),
@@ -156,10 +157,12 @@ const removing: readonly Step[] = [
   step(
     'pin',
     'and release',
-    async (world, { small }) => {
-      const pin = await world.store.pin(small.key)
-      if (pin === undefined) throw new Error('pin answered nothing for what was acknowledged')
-      await pin.release()
+    async (world, { small, large }) => {
+      for (const { key } of [small, large]) {
+        const pin = await world.store.pin(key)
+        if (pin === undefined) throw new Error('pin answered nothing for what was acknowledged')
+        await pin.release()
+      }
     },
     both
   ),
@@ -204,14 +207,16 @@ const removing: readonly Step[] = [
   ),
   step(
     'sweep',
-    'beside a pin that it must renew',
+    'beside pins that it must renew',
     async world => {
       const { aborted, cause } = await world.store.sweep()
       if (aborted !== undefined) throw cause ?? new SweepAborted(aborted)
     },
     async world => {
-      const receipt = await world.store.put(world.small)
-      world.keep(receipt.key, (await (await world.store.get(receipt.key))?.bytes()) as Buffer)
+      for (const bytes of [world.small, world.large]) {
+        const receipt = await world.store.put(bytes)
+        world.keep(receipt.key, bytes)
+      }
     }
   ),
   step(
@@ -236,7 +241,11 @@ const keeping: readonly Step[] = [
   step('backup', 'of nothing', world => world.store.backup(() => undefined)),
   step('acknowledgeMove', 'once', world => world.store.acknowledgeMove()),
   step('fork', 'the pool', async world => void (await world.store.fork({ bodies: 'copied' }))),
-  step('protect', 'by a table', async world => world.subject.protectTable?.(world.store)),
+  // Taken back at once, so that the next one has to ask again.
+  step('protect', 'by another table', async world => {
+    const protection = await world.subject.protectTable?.(world.store, 'used_too')
+    protection?.remove()
+  }),
   step(
     'open',
     'after closing',

@@ -22,8 +22,8 @@ export interface Subject {
   orphan?(): Promise<void>
   /** Texts that no error may contain: passwords, connection strings. */
   readonly secrets?: readonly string[]
-  /** Registers the table that judges liveness, where the catalog judges tables. */
-  protectTable?(store: Store): Promise<void>
+  /** Registers an empty table of that name, made if it is not there, as a judge of liveness, where the catalog judges tables. */
+  protectTable?(store: Store, table: string): Promise<{ remove(): void }>
 }
 
 /** A blob that was acknowledged, with what it is. */
@@ -42,6 +42,8 @@ export class World {
   #store: Store | undefined
   /** What no error may contain: the secrets of the subject, and every content. */
   readonly secrets: string[]
+  /** Told of every acknowledgement, before anything else happens. */
+  onKeep: ((key: BlobKey, bytes: Buffer) => void) | undefined
   readonly #own: number
   #pair: { readonly small: Held; readonly large: Held } | undefined
   #count = 0
@@ -67,7 +69,13 @@ export class World {
   async open(): Promise<void> {
     if (this.#store !== undefined) return
     const store = await this.subject.open(this.wrap)
-    store.protect({ name: 'references', live: () => [...this.live.keys()] })
+    try {
+      store.protect({ name: 'references', live: () => [...this.live.keys()] })
+      await this.subject.protectTable?.(store, 'used')
+    } catch (error) {
+      await store.close()
+      throw error
+    }
     this.#store = store
   }
 
@@ -121,5 +129,6 @@ export class World {
   /** Remembers that the application refers to it. To be said once the put was acknowledged, and before its pin goes. */
   keep(key: BlobKey, bytes: Buffer): void {
     this.live.set(key, bytes)
+    this.onKeep?.(key, bytes)
   }
 }

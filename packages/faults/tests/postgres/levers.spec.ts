@@ -57,7 +57,7 @@ async function passed(barrier: Barrier): Promise<void> {
 onServer(`a barrier${reason === undefined ? '' : ` (${reason})`}`, () => {
   it('holds whoever touches the tables, reading or writing, and lets go of them', async () => {
     const at = await place()
-    const barrier = await statementsBarrier(at.admin, { schema: 'pool', tables: ['entries'] })
+    const barrier = await statementsBarrier(at.admin, [{ schema: 'pool', table: 'entries' }])
     await passed(barrier)
     const sql = session(at)
     const reading = sql`SELECT count(*)::int AS n FROM pool.entries`.then(rows => rows[0]?.n)
@@ -168,6 +168,6 @@ onServer('the armer', () => {
     onTestFinished(() => admin.close())
     const armer = new PgFaultArmer(admin, new Ledger())
     await expect(armer.arm({ schema: 'public', statement: 'entries' })).rejects.toThrow(NotMinted)
-    await expect(statementsBarrier(admin, { schema: 'public', tables: ['entries'] })).rejects.toThrow(NotMinted)
+    await expect(statementsBarrier(admin, [{ schema: 'public', table: 'entries' }])).rejects.toThrow(NotMinted)
   })
 })

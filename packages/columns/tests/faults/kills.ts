@@ -1,0 +1,117 @@
+/** Processes that are killed at a call of the contract, and what the next process finds. */
+import { fileURLToPath } from 'node:url'
+import type { BlobKey } from '@alkblobs/core'
+import {
+  assertWhole,
+  covering,
+  FaultPlan,
+  faulty,
+  ledger,
+  pgAdmin,
+  sessionsOf,
+  surfacesOf,
+  type Target,
+  trace,
+  Victim,
+  World
+} from '@alkblobs/faults'
+import { type Kind, makePool, type Pool, SCHEMA, THRESHOLD } from './subjects.js'
+
+const script = fileURLToPath(new URL('./children/worker.mjs', import.meta.url))
+/** Processes that are started before they are needed: starting takes longer than dying. */
+const AHEAD = 2
+export const LIMIT_MS = 300_000
+
+/** Starts processes ahead of their use; each waits to be told what to do. */
+class Nursery {
+  readonly #given: string
+  readonly #waiting: Victim[] = []
+
+  constructor({ place }: Pool) {
+    this.#given = JSON.stringify({ place, schema: SCHEMA, threshold: THRESHOLD })
+  }
+
+  async next(): Promise<Victim> {
+    while (this.#waiting.length < AHEAD) this.#waiting.push(new Victim({ script, args: [this.#given] }))
+    const victim = this.#waiting.shift() as Victim
+    this.#waiting.push(new Victim({ script, args: [this.#given] }))
+    const { at } = await victim.reached()
+    if (at !== 'started') throw new Error(`the process began with ${at}`)
+    return victim
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#waiting.map(victim => victim.release()))
+  }
+}
+
+/** Lets a process take the step up to the call, and kills it there. Answers what it had acknowledged. */
+async function killAt(
+  victim: Victim,
+  { step, point, engine }: Target,
+  live: readonly BlobKey[]
+): Promise<ReadonlyMap<BlobKey, Buffer>> {
+  victim.go(JSON.stringify({ step: step.name, operation: step.operation, point, engine, live }))
+  const { at, before } = await victim.reached()
+  if (at !== 'held') throw new Error(`the process did not come to ${point} of ${engine} in ${step.operation}`)
+  await victim.kill()
+  const said = [...before, ...victim.rest()]
+  return new Map(
+    said.flatMap(({ key, bytes }) =>
+      key === undefined ? [] : [[key as BlobKey, Buffer.from(String(bytes), 'base64')]]
+    )
+  )
+}
+
+/**
+ * Kills a process at every surface of the engine. After each death a new process finds everything that was acknowledged, completes a
+ * sweep, and leaves nothing of the dead. Answers how many died.
+ */
+export async function killEverywhere(kind: Kind, engines: readonly string[]): Promise<number> {
+  const pool = await makePool(kind)
+  const plan = new FaultPlan()
+  const world = new World(pool.subject, definition => faulty(definition, plan))
+  const admin = pool.database && (await pgAdmin(pool.database.url))
+  const nursery = new Nursery(pool)
+  let kills = 0
+  try {
+    const targets = (await trace(world, plan, pool.steps)).filter(({ engine }) => engines.includes(engine))
+    world.live.clear()
+    await assertWhole(world)
+    await world.close()
+    for (const target of covering(targets)) {
+      const { point, engine, step } = target
+      const ticket = ledger.arm(`SIGKILL at ${point} of ${engine}, ${step.operation}`)
+      // The process does not know the medium well enough to make one by itself.
+      if (step.operation === 'maintain') await pool.subject.orphan?.()
+      const acknowledged = await killAt(await nursery.next(), target, [...world.live.keys()])
+      ticket.fire(
+        surfacesOf(target).map(surface => ({ surface, engine, layer: 'L3' as const })),
+        'the process waited there and ended by SIGKILL'
+      )
+      ticket.finish()
+      kills += 1
+      // Memory goes with its process, and what lay in it was never promised to anybody else.
+      for (const [key, bytes] of acknowledged)
+        if (!kind.startsWith('mem') || bytes.length > THRESHOLD) world.live.set(key, bytes)
+      await gone(async () => admin === undefined || (await sessionsOf(admin)).length === 0)
+      await assertWhole(world)
+      await world.close()
+      world.forgetOld()
+    }
+  } finally {
+    await nursery.close()
+    await world.close()
+    await admin?.close()
+    await pool.remove()
+  }
+  return kills
+}
+
+/** A server notices a dead client a moment later; until then it holds what the client held. */
+async function gone(isGone: () => Promise<boolean>): Promise<void> {
+  for (const end = performance.now() + 5_000; !(await isGone()); ) {
+    if (performance.now() > end) throw new Error('the server still has sessions of a process that was killed')
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+}
