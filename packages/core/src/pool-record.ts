@@ -49,3 +49,13 @@ export function isSameRecord(one: PoolRecord, other: PoolRecord): boolean {
     isSameServer(one.server, other.server)
   )
 }
+
+/**
+ * The record of a fork, but for its id. One that stopped half-way may or may not have taken the bodies over; whoever has them now is
+ * taken over from.
+ */
+export function forkOf({ forkedFrom, ...now }: PoolRecord, claimed: PoolId | undefined): PoolRecord {
+  const isBound = now.bodiesClaimed || forkedFrom !== undefined || claimed === now.poolId
+  const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
+  return { ...now, bodiesClaimed: false, ...(isBound && { forkedFrom: from }) }
+}

@@ -11,7 +11,7 @@ import type { Claim, Durability, Lease, PoolId, PoolRecord } from './engine.js'
 import { PoolRefusedError } from './errors.js'
 import { Home } from './home.js'
 import { PROTOCOL_VERSION, WINDOW_DELAY_MS } from './limits.js'
-import { assertUsable, assertWritable, isSameRecord, newPoolId } from './pool-record.js'
+import { assertUsable, assertWritable, forkOf, isSameRecord, newPoolId } from './pool-record.js'
 import { recover } from './recover.js'
 
 export interface PoolMedia {
@@ -283,16 +283,6 @@ export class Pool {
 const CREATE_ATTEMPTS = 3
 
 const DONE = Promise.resolve()
-
-/**
- * The record of a fork, but for its id. One that stopped half-way may or may not have taken the bodies over; whoever has them now is
- * taken over from.
- */
-function forkOf({ forkedFrom, ...now }: PoolRecord, claimed: PoolId | undefined): PoolRecord {
-  const isBound = now.bodiesClaimed || forkedFrom !== undefined || claimed === now.poolId
-  const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
-  return { ...now, bodiesClaimed: false, ...(isBound && { forkedFrom: from }) }
-}
 
 /** A memoised step whose failure is forgotten, so that the next caller tries again. */
 function retryable(step: Promise<void>, forget: () => void): Promise<void> {

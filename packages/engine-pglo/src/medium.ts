@@ -53,7 +53,7 @@ export async function ask<Row extends readonly Value[]>(
 ): Promise<Row[]> {
   checkCall(call)
   const found = await medium.sessions
-    .use(call, session => session.rows<[PoolId, ...Row]>(statement, params))
+    .ask(call, session => session.rows<[PoolId, ...Row]>(statement, params))
     .catch(missingIsAway)
   const [first] = found
   if (first === undefined) throw away('its claim is gone')

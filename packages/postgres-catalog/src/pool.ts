@@ -52,7 +52,7 @@ export class Pool {
 
   /** Statements outside a transaction: one, or several that need not be seen together. `absent` answers while there is no pool. */
   ask<T>(call: Call, absent: () => T, work: (at: Connection) => Promise<T>): Promise<T> {
-    return this.#whereThere(call, absent, step => this.sessions.use(call, step), work)
+    return this.#whereThere(call, absent, step => this.sessions.ask(call, step), work)
   }
 
   /** A transaction, run again while others stand in its way; so all it knows it reads in the transaction itself. */
@@ -83,7 +83,7 @@ export class Pool {
   /** Whether there is a pool's schema; one of an earlier layout is brought up to date. @throws EngineFault `foreign`, `newer`. */
   async isThere(call: Call): Promise<boolean> {
     if (this.#isThere) return true
-    const version = await this.sessions.use(call, session => this.#layout.version(session))
+    const version = await this.sessions.ask(call, session => this.#layout.version(session))
     if (version === 0) return false
     if (version < this.#layout.latest) await this.create(call)
     this.#isThere = true

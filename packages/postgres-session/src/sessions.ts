@@ -36,6 +36,17 @@ export class Sessions {
   }
 
   /**
+   * The same for statements that may be said twice, such as those that only read: where the session turns out to be dead and had lain
+   * idle before, another one is asked. There are only so many idle ones, and a new one is not excused.
+   */
+  async ask<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+    for (;;) {
+      const attempt = await this.#borrow(call, (connection, isFresh) => askedOn(connection, isFresh, call, work))
+      if (attempt !== undefined) return attempt.result
+    }
+  }
+
+  /**
    * One transaction (READ COMMITTED): committed when this resolves, rolled back when it rejects, and only with an EngineFault
    * `outcome-unknown` it is not known which: the answer to the commit was lost, and nobody could say before the deadline. What lost against others (40001, 40P01, 55P03) is a `conflict` and may be run again.
    */
@@ -157,6 +168,21 @@ export class Sessions {
     timer.unref()
     connection.isAwaited = false
     this.#idle.push({ connection, timer })
+  }
+}
+
+/** What was asked, or `undefined` if the session is dead and others may be alive. */
+async function askedOn<T>(
+  connection: Connection,
+  isFresh: boolean,
+  call: Call,
+  work: (session: Session) => Promise<T>
+): Promise<{ readonly result: T } | undefined> {
+  try {
+    return { result: await over(connection, call, work) }
+  } catch (error) {
+    if (isFresh || connection.isAlive || call.signal?.aborted || remaining(call) <= 0) throw error
+    return undefined
   }
 }
 

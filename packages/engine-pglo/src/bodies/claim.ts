@@ -7,7 +7,7 @@ import { Holder } from './holder.js'
 
 /** The claim in force; `undefined` for a schema that is not there or holds nothing. Creates nothing. */
 export async function claimed(medium: Medium, call: Call): Promise<Claim | undefined> {
-  const claim = await medium.sessions.use(call, session => findClaim(medium, session))
+  const claim = await medium.sessions.ask(call, session => findClaim(medium, session))
   if (claim !== undefined) medium.poolId ??= claim.poolId
   return claim
 }

@@ -165,7 +165,7 @@ async function lock({ schema }: Medium, session: Session, stages: readonly Stage
 
 async function lengthsOf(medium: Medium, stages: readonly StageId[], call: Call): Promise<Body[]> {
   const rows = await medium.sessions
-    .use(call, session =>
+    .ask(call, session =>
       session.rows<[StageId, string]>(
         `SELECT encode(uuid_send(stage), 'hex'), length::text FROM ${medium.tables.entries}
          WHERE stage = ANY ($1::uuid[])`,

@@ -17,7 +17,7 @@ export function openBodies(medium: Medium): BodyStore {
     claimed: call => begun(call, () => claimed(medium, call)),
     claim: (wanted, call) => begun(call, () => claim(medium, wanted, call)),
     reclaim: (expected, next, call) => begun(call, () => reclaim(medium, expected, next, call)),
-    server: { identity: call => medium.sessions.use(call, identityOf) },
+    server: { identity: call => medium.sessions.ask(call, identityOf) },
     create: (stage, { length }, call) =>
       begun(call, async () => {
         await checkClaimed(medium, call)

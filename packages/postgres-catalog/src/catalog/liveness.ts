@@ -84,7 +84,7 @@ export class Tables implements SqlLiveness {
   async register(source: SqlSource, call: Call): Promise<void> {
     const id = idOf(source)
     if (this.#tables.has(id)) return
-    const table = await this.#pool.sessions.use(call, async session => {
+    const table = await this.#pool.sessions.ask(call, async session => {
       const at = this.#pool.connection(session)
       const found = await lookUp(at, source)
       await readThrough(at, found, this.#pool.algorithm)
@@ -105,7 +105,7 @@ export class Tables implements SqlLiveness {
   async liveBy(key: BlobKey, call: Call): Promise<readonly string[]> {
     const tables = [...this.#tables.values()]
     if (tables.length === 0) return []
-    return this.#pool.sessions.use(call, async session => {
+    return this.#pool.sessions.ask(call, async session => {
       const at = this.#pool.connection(session)
       await this.#confirm(at, tables)
       const conditions = tables.map(table => conditionOf(table, '$1::bytea', this.#pool.algorithm))
@@ -117,7 +117,7 @@ export class Tables implements SqlLiveness {
   async among(keys: readonly BlobKey[], lease: Lease | undefined, call: Call): Promise<readonly BlobKey[]> {
     if (this.#tables.size === 0) return []
     const seen = lease && this.#leases.held(lease).readThrough
-    return this.#pool.sessions.use(call, async session => {
+    return this.#pool.sessions.ask(call, async session => {
       const at = this.#pool.connection(session)
       const conditions = (await this.judge(at, seen)).conditionsFor('k.key')
       const live = `SELECT encode(k.key, 'hex') FROM unnest($1::bytea[]) AS k (key) WHERE ${conditions.join(' OR ')}`

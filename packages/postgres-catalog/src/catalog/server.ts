@@ -9,9 +9,9 @@ const VERSION_MIN = 14
 export function serverOf(pool: Pool, sessionsMax: number): ServerCatalog {
   return {
     sessionsMax,
-    identity: call => pool.sessions.use(call, identityOf),
+    identity: call => pool.sessions.ask(call, identityOf),
     unfit: call =>
-      pool.sessions.use(call, async session => {
+      pool.sessions.ask(call, async session => {
         const [row] = await session.rows<[string, boolean]>(
           "SELECT current_setting('server_version_num'), pg_catalog.pg_is_in_recovery()"
         )

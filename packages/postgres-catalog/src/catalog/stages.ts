@@ -7,7 +7,8 @@ import { checkStamp } from './meta.js'
 const STAGE = `
   INSERT INTO $.stages (id, expires_at)
   SELECT id, clock_timestamp() + ttl * interval '1 millisecond'
-  FROM unnest($1::text[], $2::float8[]) AS i (id, ttl) WHERE (SELECT protocol FROM $.meta) <= $3::integer ORDER BY id`
+  FROM unnest($1::text[], $2::float8[]) AS i (id, ttl) WHERE (SELECT protocol FROM $.meta) <= $3::integer ORDER BY id
+  ON CONFLICT (id) DO UPDATE SET expires_at = greatest(stages.expires_at, excluded.expires_at)`
 const STAGED = 'SELECT id FROM $.stages WHERE id = ANY ($1::text[]) AND expires_at > clock_timestamp()'
 const LOCK = `${STAGED} ORDER BY id FOR UPDATE`
 const END = 'DELETE FROM $.stages WHERE id = ANY ($1::text[])'
