@@ -123,7 +123,9 @@ describe.skipIf(noServer() !== undefined).each(KINDS)('over a fleet whose large 
     const contents = [SHORT, LONG].flatMap(length =>
       kind === 'rows' && length === LONG ? [] : [0, 1].map(n => ({ name: `held ${n}`, length }))
     )
-    const given = { place: pool.place, name: 'stopped holder', contents, options: LIVES }
+    // Its stages live long, so that no maintenance of its own comes between the sweeps of others.
+    const options = { fleet: LIVES.fleet }
+    const given = { place: pool.place, name: 'stopped holder', contents, options }
     const child = new Child('../../postgres/workers/holder.mjs', { given, limitMs: LIMIT_MS })
     const ask = async <T>(what: string) => {
       child.tell({ ask: what })
