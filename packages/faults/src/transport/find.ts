@@ -1,7 +1,7 @@
 /**
- * Finds a Toxiproxy: the one that `TOXIPROXY_URL` names, else the one of `docker/compose.yaml` where its container runs and can reach what is to
- * be reached, else one of our own in this process, so that no machine has to go without. `ALKBLOBS_FAULTS_PROXY` names one kind and no other: `url`, `docker`, `own`, or
- * `off`: then there is none, and whoever needs one fails.
+ * Finds a Toxiproxy: the one that `TOXIPROXY_URL` names, else the one of `docker/compose.yaml` where its container runs and can reach what is
+ * to be reached, else one of our own in this process, so that no machine has to go without. `ALKBLOBS_FAULTS_PROXY` names one kind and
+ * no other: `url`, `docker`, `own`, or `off`: then there is none, and whoever needs one fails.
  */
 import { ProxyServer } from '../proxy/server.js'
 import { type FaultyProxy, TransportFaults } from './client.js'
