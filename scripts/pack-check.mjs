@@ -5,6 +5,7 @@ import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { consumerFiles } from './pack-consumer.mjs'
+import { faultKit, faultsIn } from './pack-faults.mjs'
 import { setup } from './setup.mjs'
 import { cache, inRoot, isMain, packages, pnpm, readJson, run } from './workspace.mjs'
 
@@ -43,35 +44,12 @@ async function typesOfTarballs() {
   }
 }
 
-const faultKit = '@alkblobs/faults'
-/** What only the kit has any use for: its name, its plan, its variables, and doors through which a fault could be let in. */
-const traces = /@alkblobs\/faults|\bFaultPlan\b|ALKBLOBS_FAULTS|TOXIPROXY|fault-injection|\binjectFault|\bfaultHook/
-
-/** Nothing that ships leads to the fault kit, by a dependency or by a word; of the kit itself only the manifests are read. */
+/** Nothing that ships leads to the fault kit, by a dependency or by a word. The kit itself may. */
 async function noFaultsShipped() {
-  const kinds = ['dependencies', 'optionalDependencies', 'peerDependencies', 'bundledDependencies']
   for (const each of published().filter(({ json }) => json.name !== faultKit)) {
-    const { name } = each.json
-    const manifest = JSON.parse((await tarText(tarballOf(each), ['package/package.json'])) || '{}')
-    const leads = kinds.filter(kind => JSON.stringify(manifest[kind] ?? {}).includes(faultKit))
-    if (leads.length > 0) throw new Error(`${name} has the fault kit among its ${leads.join(', ')}`)
-    const files = (await tarList(tarballOf(each))).filter(file => /\.(js|mjs|cjs|d\.ts)$/.test(file))
-    const found = traces.exec(await tarText(tarballOf(each), files))
-    if (found !== null) throw new Error(`${name} ships a trace of the fault kit: ${found[0]}`)
+    const found = await faultsIn(tarballOf(each))
+    if (found !== undefined) throw new Error(`${each.json.name} ships ${found}`)
   }
-}
-
-async function tarList(file) {
-  const { code, output } = await run('tar', ['-tzf', file], { quiet: true })
-  if (code !== 0) throw new Error(output)
-  return output.split('\n').filter(line => line !== '')
-}
-
-async function tarText(file, members) {
-  if (members.length === 0) return ''
-  const { code, output } = await run('tar', ['-xzOf', file, ...members], { quiet: true })
-  if (code !== 0) throw new Error(output)
-  return output
 }
 
 /** better-sqlite3 as the workspace compiled it, packed without its install script: nothing is compiled again. */

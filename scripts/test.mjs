@@ -5,8 +5,8 @@
 //   --whole           on other versions of PostgreSQL everything that needs a server, not the columns alone
 //   --long            long forms of the tests (ALKBLOBS_LONG=1); budgets do not apply
 // What needs PostgreSQL finds a server or starts one; where none can be had it is skipped with the reason, and fails with
-// ALKBLOBS_REQUIRE=postgres. The last line counts every test of every vitest run, and each check as one. A budget informs; it fails
-// nothing.
+// ALKBLOBS_REQUIRE=postgres, as does the gate of `faults` with ALKBLOBS_REQUIRE=postgres,faults. The last line counts every test of every
+// vitest run, and each check as one. A budget informs; it fails nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'

@@ -2,6 +2,7 @@
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import type { PoolId } from '@alkblobs/core/engine'
 import { describe, expect, it } from 'vitest'
 import { acquireLock } from '../src/bodies/lock.js'
 import { nodeFiles } from '../src/files.js'
@@ -130,3 +131,17 @@ async function replace(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text)
   await rename(`${path}.new`, path)
 }
+
+describe('taking a folder over', () => {
+  it('is for the store that holds it, and keeps it held', async () => {
+    const root = await temporaryFolder()
+    const { bodies } = await openRoot(root)
+    expect(await bodies.claim(exclusive, call)).toEqual(exclusive)
+    const next = { ...exclusive, poolId: 'pool-2' as PoolId }
+    expect(await bodies.reclaim?.(exclusive.poolId, next, call)).toBe(true)
+    expect(await bodies.claimed(call)).toEqual(next)
+    const other = (await openRoot(root)).bodies
+    await expect(other.reclaim?.(next.poolId, exclusive, call)).rejects.toMatchObject({ code: 'conflict' })
+    expect(await other.claim(next, call)).toBe('held')
+  })
+})

@@ -52,7 +52,7 @@ export {
   surfacesAt
 } from './surfaces.js'
 export { FaultyProxy, type NewToxic, TransportApiError, TransportFaults } from './transport/client.js'
-export { type FoundProxy, faultsAreRequired, findProxy, NoProxy, type ProxyKind } from './transport/find.js'
+export { type FoundProxy, findProxy, NoProxy, type ProxyKind } from './transport/find.js'
 export type {
   ProxyState,
   Stream,

@@ -68,9 +68,9 @@ const onServer: [Kind, (typeof faults)[number]][] = isLong
   ? ON_SERVER.flatMap(kind => faults.map((fault): [Kind, (typeof faults)[number]] => [kind, fault]))
   : [
       ['postgres + pglo', faults[0]],
-      ['postgres + local', faults[1]],
+      ['postgres + local', faults[3]],
       ['postgres + pglo', faults[2]],
-      ['mem + pglo', faults[3]]
+      ['mem + pglo', faults[0]]
     ]
 
 describe.skipIf(reason !== undefined)(`on a server${reason === undefined ? '' : ` (${reason})`}`, () => {

@@ -145,7 +145,7 @@ onServer('a commit whose answer is lost', () => {
     await released(store.put(contentOf('the pool is there', 20_000)))
     const { reached, open } = await barrier(pool, 'INSERT', table, 'AT COMMIT')
     const bytes = contentOf('unheard', length)
-    const end = endOf(store.put(chunksOf(bytes)))
+    const end = endOf(released(store.put(chunksOf(bytes))))
     await reached()
     wire.silence()
     await open()

@@ -1,7 +1,7 @@
 /**
- * Finds a Toxiproxy: the one that `TOXIPROXY_URL` names, else the one of `docker/compose.yaml` where its container runs and can reach what is to
- * be reached, else one of our own in this process, so that no machine has to go without. `ALKBLOBS_FAULTS_PROXY` names one kind and no other: `url`, `docker`, `own`, or
- * `off`, which is a failure where faults are required (`ALKBLOBS_REQUIRE=faults`) and a reason to skip elsewhere.
+ * Finds a Toxiproxy: the one that `TOXIPROXY_URL` names, else the one of `docker/compose.yaml` where its container runs and can reach what is
+ * to be reached, else one of our own in this process, so that no machine has to go without. `ALKBLOBS_FAULTS_PROXY` names one kind and
+ * no other: `url`, `docker`, `own`, or `off`: then there is none, and whoever needs one fails.
  */
 import { ProxyServer } from '../proxy/server.js'
 import { type FaultyProxy, TransportFaults } from './client.js'
@@ -37,11 +37,6 @@ export class NoProxy extends Error {
     super(`no proxy for faults of the way: ${reasons.join('; ')}`)
     this.name = 'NoProxy'
   }
-}
-
-/** Whether faults must be had here. */
-export function faultsAreRequired(environment: NodeJS.ProcessEnv = process.env): boolean {
-  return (environment.ALKBLOBS_REQUIRE ?? '').split(',').includes('faults')
 }
 
 /** @throws NoProxy with every reason. */

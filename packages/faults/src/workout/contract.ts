@@ -37,7 +37,7 @@ function step(definition: EngineDefinition, name: string, work: Work): Step {
       try {
         await named(engine, () => work(engine, { deadlineMs: performance.now() + CALL_LIMIT_MS }))
       } finally {
-        await engine.close()
+        await named(engine, () => engine.close())
       }
     }
   }

@@ -257,7 +257,7 @@ const keeping: readonly Step[] = [
     async world => world.close()
   ),
   step('close', 'while pins are held', async world => {
-    await world.store.put(world.small, { pin: true }).then(({ key }) => void key)
+    for (const bytes of [world.small, world.large]) await world.store.put(bytes)
     await world.close()
   })
 ]
