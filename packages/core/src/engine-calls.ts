@@ -14,6 +14,7 @@ export const ADVICE: Record<ErrorCode, string> = {
   exhausted: 'out of descriptors or connections; do less at once, or raise the limit',
   full: 'no space is left on the medium; nothing of this call was kept',
   denied: 'the medium refused access; check its permissions',
+  pooled: 'connect to the server itself, or through a proxy that pools by session',
   corrupt: 'the medium contradicts itself; run verify, or restore it from a backup',
   gone: 'the bytes are not there; run verify',
   foreign: 'the medium holds something that is not a pool; choose another place',

@@ -42,7 +42,7 @@ export { PROTOCOL_VERSION, WINDOW_LENGTH } from './limits.js'
  * What kind of failure an error is.
  * `conflict` lost against another writer, may be tried again; `transient` the medium is away for now; `exhausted` out of
  * descriptors or connections; `full` no space; `denied` no permission or read-only; `corrupt` the medium contradicts
- * itself; `gone` a body that was named is not there (and the medium itself is); `foreign` the medium holds something that is no pool;
+ * itself; `pooled` a proxy gives the sessions of a server to others in between; `gone` a body that was named is not there (and the medium itself is); `foreign` the medium holds something that is no pool;
  * `newer` it holds a pool of a later protocol; `liveness` an embedder's table that judges liveness is gone, changed or hidden from us; `outcome-unknown` a commit whose answer was lost; `unknown` the rest.
  */
 export type ErrorCode =
@@ -51,6 +51,7 @@ export type ErrorCode =
   | 'exhausted'
   | 'full'
   | 'denied'
+  | 'pooled'
   | 'corrupt'
   | 'gone'
   | 'foreign'

@@ -188,11 +188,11 @@ export class PoolRefusedError extends BlobError {
 }
 
 /** Which rule of a fleet was broken. */
-export type FleetClause = 'catalog' | 'server' | 'sessions' | 'pin-ttl' | 'large-medium' | 'same-instance'
+export type FleetClause = 'catalog' | 'server' | 'pooling' | 'sessions' | 'pin-ttl' | 'large-medium' | 'same-instance'
 
 /**
  * A store that may not join a fleet as it was opened. `clause` says by which rule:
- * `catalog` (the kv tier is not on a server), `server` (the server cannot host a fleet), `sessions` (fewer than two), `pin-ttl`,
+ * `catalog` (the kv tier is not on a server), `server` (the server cannot host a fleet), `pooling` (a proxy in between pools by transaction), `sessions` (fewer than two), `pin-ttl`,
  * `large-medium` (nobody said that the hosts share it), `same-instance` (large objects on another server, or on one that would not say).
  */
 export class FleetConfigError extends BlobError {

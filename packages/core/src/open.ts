@@ -6,7 +6,7 @@ import { dispatchOf } from './dispatch.js'
 import type { Durability, Engine, EngineDefinition } from './engine.js'
 import { ADVICE, EngineCalls } from './engine-calls.js'
 import { EngineFault } from './engine-fault.js'
-import { BlobError, EngineError, InvalidArgumentError, PoolRefusedError } from './errors.js'
+import { BlobError, EngineError, FleetConfigError, InvalidArgumentError, PoolRefusedError } from './errors.js'
 import { assertFleet } from './fleet.js'
 import { pairedEngine } from './pair/index.js'
 import { Pool, type PoolMedia } from './pool.js'
@@ -56,7 +56,7 @@ async function openEngine(
   const context = { algorithm, lockTimeoutMs, connectTimeoutMs, ...(form && { form }) }
   const opening = Promise.resolve().then(() => definition.open(context))
   const engine = await within(opening, operationTimeoutMs).catch(error => {
-    throw openingError(definition.name, error)
+    throw openingError(definition.name, error, config.fleet !== undefined)
   })
   if (!isEngine(engine)) throw new InvalidArgumentError(tier, 'an engine, such as sqlite({ file }) or local({ root })')
   return { engine, calls: callsOf(engine, config, opened) }
@@ -93,10 +93,11 @@ function isEngine(engine: unknown): engine is Engine {
 }
 
 /** An engine that did not open has no `classify` yet; its own findings carry their code. */
-function openingError(name: string, error: unknown): unknown {
+function openingError(name: string, error: unknown, isFleet: boolean): unknown {
   if (error instanceof BlobError) return error
   const kind = error instanceof EngineFault ? error.code : 'unknown'
   const found = error instanceof EngineFault ? `${error.message}; ${ADVICE[kind]}` : ADVICE.unknown
+  if (kind === 'pooled' && isFleet) return new FleetConfigError('pooling', `${name}: ${found}`, error)
   if (kind === 'foreign' || kind === 'newer') return new PoolRefusedError(kind, `${name}: ${found}`, error)
   return new EngineError(name, 'open', kind, found, { cause: error })
 }

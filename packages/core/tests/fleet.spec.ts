@@ -1,6 +1,6 @@
 /** Fleet mode: who may join, and that protection which has ended by the server's clock is never claimed again. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { RenewRequest } from '../src/engine.js'
+import { EngineFault, type RenewRequest } from '../src/engine.js'
 import { type FleetClause, type FleetOptions, openStore, type StoreOptions } from '../src/index.js'
 import { bytes, opened, rejection, turn } from './opened.js'
 import { Scripted, serverAt } from './scripted-engine.js'
@@ -52,6 +52,15 @@ describe('a fleet is refused, by the clause that is broken:', () => {
     const engine = new Scripted({ server: here })
     engine.unfit = 'it is a standby'
     expect(await refusal({ kv: engine.kv, fleet: {} })).toMatchObject(broken('server'))
+  })
+
+  it('a proxy that pools by transaction, which is refused outside a fleet too', async () => {
+    const open = async () => {
+      throw new EngineFault('pooled', 'a proxy changes the server under a session')
+    }
+    const kv = { name: 'behind', open }
+    expect(await refusal({ kv, fleet: {} })).toMatchObject(broken('pooling'))
+    expect(await rejection(openStore({ kv }))).toMatchObject({ code: 'ERR_BLOB_ENGINE', kind: 'pooled' })
   })
 
   it('fewer than two sessions', async () => {

@@ -12,16 +12,16 @@ import type { Connection } from './connection.js'
 const PROCESS = 'SELECT pg_catalog.pg_backend_pid()'
 const ROUNDS = 3
 
-/** @throws EngineFault `denied` if the session is served by another process than before. */
+/** @throws EngineFault `pooled` if the session is served by another process than before. */
 export async function checkProcess(connection: Connection): Promise<void> {
   const [row] = await connection.rows<[number]>(PROCESS)
   if (row?.[0] === connection.pid) return
-  const fault = new EngineFault('denied', 'a proxy changes the server under a session; it must pool by session')
+  const fault = new EngineFault('pooled', 'a proxy changes the server under a session; it must pool by session')
   connection.kill(fault)
   throw fault
 }
 
-/** Puts the proxy between here and the server to the test. @throws EngineFault `denied` if it fails. */
+/** Puts the proxy between here and the server to the test. @throws EngineFault `pooled` if it fails. */
 export async function checkProxy(one: Connection, other: Connection): Promise<void> {
   for (let round = 0; round < ROUNDS; round++) {
     const [first, second] = round % 2 === 0 ? [one, other] : [other, one]

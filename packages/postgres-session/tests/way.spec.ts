@@ -21,9 +21,9 @@ describeWithServer('a proxy that pools', () => {
     const db = await database()
     const over = sessions({ ...addressOf(db), port: await pooler(db, 'transaction') })
     for (let attempt = 0; attempt < 3; attempt++) {
-      expect(await codeOf(over.use(call(), session => session.rows('SELECT 1')))).toBe('denied')
-      expect(await codeOf(over.transaction(call(), session => session.rows('SELECT 1')))).toBe('denied')
-      expect(await codeOf(over.hold(call()))).toBe('denied')
+      expect(await codeOf(over.use(call(), session => session.rows('SELECT 1')))).toBe('pooled')
+      expect(await codeOf(over.transaction(call(), session => session.rows('SELECT 1')))).toBe('pooled')
+      expect(await codeOf(over.hold(call()))).toBe('pooled')
     }
   })
 
