@@ -143,27 +143,35 @@ describe('fork', () => {
     expect(await store.sweep()).toMatchObject({ candidatesStaged: 1 })
   })
 
-  it.each(['reclaim', 'claim', 'claimed'])(
-    'that stops before %s is completed by the next store that writes',
-    async step => {
-      const { store, engine } = await pool()
-      const receipt = await store.put(LARGE)
-      await receipt.release()
-      const copy = copyOf(engine)
-      const other = await pool({ engine: copy })
-      copy.failBefore(step)
-      await rejection(other.store.fork({ bodies: 'copied' }))
-      expect(copy.record).toMatchObject({ forkedFrom: engine.record?.poolId, bodiesClaimed: false })
-      await other.store.close()
-      const next = await pool({ engine: copy })
-      expect((await next.store.get(receipt.key))?.size).toBe(LARGE.length)
-      await (await next.store.put('more')).release()
-      expect(copy.claim?.poolId).toBe(copy.record?.poolId)
-      expect(copy.record).toMatchObject({ bodiesClaimed: true })
-      expect(copy.record).not.toHaveProperty('forkedFrom')
-      expect(await next.store.sweep()).toMatchObject({ candidatesStaged: 2 })
-    }
-  )
+  it.each(['reclaim', 'claim'])('that stops before %s is completed by the next store that writes', async step => {
+    const { store, engine } = await pool()
+    const receipt = await store.put(LARGE)
+    await receipt.release()
+    const copy = copyOf(engine)
+    const other = await pool({ engine: copy })
+    copy.failBefore(step)
+    await rejection(other.store.fork({ bodies: 'copied' }))
+    expect(copy.record).toMatchObject({ forkedFrom: engine.record?.poolId, bodiesClaimed: false })
+    await other.store.close()
+    const next = await pool({ engine: copy })
+    expect((await next.store.get(receipt.key))?.size).toBe(LARGE.length)
+    await (await next.store.put('more')).release()
+    expect(copy.claim?.poolId).toBe(copy.record?.poolId)
+    expect(copy.record).toMatchObject({ bodiesClaimed: true })
+    expect(copy.record).not.toHaveProperty('forkedFrom')
+    expect(await next.store.sweep()).toMatchObject({ candidatesStaged: 2 })
+  })
+
+  it('that cannot ask whose the bodies are changes nothing', async () => {
+    const { store, engine } = await pool()
+    await (await store.put(LARGE)).release()
+    const copy = copyOf(engine)
+    const other = await pool({ engine: copy })
+    copy.failBefore('claimed')
+    await rejection(other.store.fork({ bodies: 'copied' }))
+    expect(copy.record).toEqual(engine.record)
+    expect(copy.claim).toEqual(engine.claim)
+  })
 
   it('that stops half-way may be begun again, and still takes over what was the original’s', async () => {
     const { store, engine } = await pool()
