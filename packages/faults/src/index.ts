@@ -65,5 +65,5 @@ export type {
 export { contractSteps } from './workout/contract.js'
 export { assertWhole, attempt, everyFailureOf, Hang, perform, prepare, retry } from './workout/run.js'
 export { type Step, steps } from './workout/steps.js'
-export { covering, isAt, surfacesOf, type Target, trace } from './workout/trace.js'
+export { cover, isAt, surfacesOf, type Target, trace } from './workout/trace.js'
 export { type Subject, World } from './workout/world.js'

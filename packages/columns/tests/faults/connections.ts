@@ -8,7 +8,7 @@ import {
   attempt,
   type Barrier,
   type Cell,
-  covering,
+  cover,
   FaultPlan,
   type FaultyProxy,
   type FoundProxy,
@@ -183,17 +183,17 @@ async function strike(
 }
 /** Strikes every surface of one engine of the pool. Answers what could not be struck. */
 export async function strikeAll(kind: Kind, way: Way, engine: string): Promise<readonly string[]> {
-  const missed: string[] = []
+  let missed: readonly string[] = []
   await withGround(kind, async ground => {
     const { pool, world, plan, proxy } = ground
     await world.open()
     if (way.leg === 'torn') await proxy.resetWhenClosed()
     const targets = (await trace(world, plan, pool.steps)).filter(each => each.engine === engine)
-    for (const target of covering(targets)) {
-      const isStruck =
+    missed = await cover(
+      targets,
+      async target =>
         (await strike(ground, target, way, holdAtServer)) || (await strike(ground, target, way, holdOnTheWay))
-      if (!isStruck) missed.push(`${target.point} of ${target.engine}, ${target.step.operation}`)
-    }
+    )
     await assertWhole(world)
   })
   return missed

@@ -41,16 +41,25 @@ export function surfacesOf({ point, step }: Target): readonly string[] {
   return surfacesAt(point, step.operation)
 }
 
-/** Few targets that strike every surface of every engine which all of them together can strike; those that strike most come first. */
-export function covering(targets: readonly Target[]): readonly Target[] {
-  const squares = (target: Target) => surfacesOf(target).map(surface => `${surface} ${target.engine}`)
+/**
+ * Strikes few targets, those first that cover most, until every surface that one of them can strike was struck. A call that did not come
+ * again (a pin that is let go of in the background is nobody's step) is left for another one of its surfaces. Answers what was never struck.
+ */
+export async function cover(
+  targets: readonly Target[],
+  strike: (target: Target) => Promise<boolean>
+): Promise<readonly string[]> {
+  const squares = (target: Target) => surfacesOf(target).map(surface => `${surface} of ${target.engine}`)
   const left = new Set(targets.flatMap(squares))
-  const chosen: Target[] = []
+  const untried = new Set(targets)
+  const gain = (target: Target) => squares(target).filter(square => left.has(square)).length
   while (left.size > 0) {
-    const gain = (target: Target) => squares(target).filter(square => left.has(square)).length
-    const best = targets.reduce((one, other) => (gain(other) > gain(one) ? other : one))
-    chosen.push(best)
-    for (const square of squares(best)) left.delete(square)
+    const best = [...untried].reduce<Target | undefined>((one, other) => {
+      return gain(other) > (one === undefined ? 0 : gain(one)) ? other : one
+    }, undefined)
+    if (best === undefined) break
+    untried.delete(best)
+    if (await strike(best)) for (const square of squares(best)) left.delete(square)
   }
-  return chosen
+  return [...left]
 }
