@@ -42,7 +42,7 @@ export async function checkClaimed(medium: Medium, call: Call): Promise<void> {
 
 /**
  * Runs one statement whose rows begin with the pool id of the claim, and answers the rest of each row; at least one, for it
- * reads from the claim.
+ * reads from the claim. It may be said twice, where the first session turns out to be dead.
  * @throws EngineFault `transient` if the claim is not there or is another pool's.
  */
 export async function ask<Row extends readonly Value[]>(
@@ -52,9 +52,31 @@ export async function ask<Row extends readonly Value[]>(
   params: readonly Param[] = []
 ): Promise<Row[]> {
   checkCall(call)
-  const found = await medium.sessions
-    .ask(call, session => session.rows<[PoolId, ...Row]>(statement, params))
-    .catch(missingIsAway)
+  return believed(
+    medium,
+    medium.sessions.ask(call, session => session.rows<[PoolId, ...Row]>(statement, params))
+  )
+}
+
+/** The same for a statement that must not be said twice. */
+export async function tell<Row extends readonly Value[]>(
+  medium: Medium,
+  call: Call,
+  statement: string,
+  params: readonly Param[]
+): Promise<Row[]> {
+  checkCall(call)
+  return believed(
+    medium,
+    medium.sessions.use(call, session => session.rows<[PoolId, ...Row]>(statement, params))
+  )
+}
+
+async function believed<Row extends readonly Value[]>(
+  medium: Medium,
+  rows: Promise<[PoolId, ...Row][]>
+): Promise<Row[]> {
+  const found = await rows.catch(missingIsAway)
   const [first] = found
   if (first === undefined) throw away('its claim is gone')
   confirm(medium, first[0])

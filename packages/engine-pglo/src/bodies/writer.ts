@@ -17,7 +17,7 @@ import {
 } from '@alkblobs/core/engine'
 import { ServerError } from '@alkblobs/postgres-session'
 import { classify } from '../classify.js'
-import { ask, checkCall, type Medium } from '../medium.js'
+import { ask, checkCall, type Medium, tell } from '../medium.js'
 import { locatorOf, parseStageId, stageLock } from '../names.js'
 import { dropStages } from './drop.js'
 import { HeldTransaction } from './held-transaction.js'
@@ -118,7 +118,7 @@ class ObjectWriter implements BodyWriter {
     const medium = this.#medium
     const text = this.#take()
     this.#mayBeThere = true
-    const [row] = await ask<[boolean]>(medium, call, sealStatement(medium), [
+    const [row] = await tell<[boolean]>(medium, call, sealStatement(medium), [
       this.#stage,
       text,
       digestOf(key).toString('hex'),
