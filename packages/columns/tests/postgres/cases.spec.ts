@@ -138,7 +138,7 @@ onServer('a commit whose answer is lost', () => {
     ['a small blob', 'entries', 100],
     ['a large one', 'entries', 3 * MIB],
     ['the body of a large one', 'alkblobs_pglo.lo_entries', 3 * MIB]
-  ])('of %s is found out, and is one entry', async (_, table, length) => {
+  ])('of %s is found out or said to be unknown, and the same put converges', async (_, table, length) => {
     const pool = await testPool('postgres + pglo')
     const wire = await Wire.to(pool.db)
     const [store, other] = [await pool.open({ port: wire.port }), await pool.open()]
@@ -154,8 +154,11 @@ onServer('a commit whose answer is lost', () => {
     await expect.poll(() => wire.dropped).toBeGreaterThan(0)
     wire.heal()
     wire.reset()
-    expect((await end).how).toBe('done')
-    expect(await count(pool, 'entries')).toBe(2)
+    // What became of it can be known unless somebody else's checkpoint comes in between, and other tests make and remove databases.
+    const { how } = await end
+    expect(['done', 'outcome-unknown']).toContain(how)
+    // An entry that was made has its bytes; a body of which nobody could tell is gone again.
+    expect(await count(pool, 'entries')).toBe(how === 'done' || table === 'entries' ? 2 : 1)
     expect(await other.verify()).toMatchObject({ clean: true })
     const key = await released(store.put(chunksOf(bytes)))
     expect(await holds(other, key, bytes)).toBe(true)

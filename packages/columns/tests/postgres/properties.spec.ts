@@ -5,5 +5,7 @@ import { memoryFolder, postgresColumns } from '../../src/index.js'
 import { testModel } from '../model.js'
 
 describe.skipIf(noServer() !== undefined)('on a server, a store', () => {
-  for (const make of postgresColumns) testModel(make({ below: memoryFolder() }), 7_000)
+  // The model holds a pin until its release, as a store outside a fleet does by renewing before it sweeps; a fleet never revives.
+  const made = postgresColumns.map(make => make({ below: memoryFolder() }))
+  for (const factory of made.filter(({ traits }) => !traits.includes('fleet'))) testModel(factory, 7_000)
 })
