@@ -2,7 +2,6 @@
  * Dropping: the last step in the life of a body. Only what lies in the catalog's trash is dropped, and the trash row goes
  * last, so a stop anywhere in between is made good by the next run. One failure holds nobody else up.
  */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { DropRecord, DropResult, StageId, Trashed } from './engine.js'
 import type { BlobKey } from './key.js'
 import { DROP_RETRY_MS, LEASE_WAITS_MS, PAGE_SIZE } from './limits.js'
@@ -66,7 +65,7 @@ async function dropOnce(pool: Pool): Promise<void> {
   // A catalog in memory forgets its trash with its process, and nobody can make a copy of it.
   if (pool.volatile) return dropTrash(pool, nothingDropped(), () => true)
   for (const waitMs of [0, ...LEASE_WAITS_MS]) {
-    if (waitMs > 0) await sleep(waitMs)
+    if (waitMs > 0) await new Promise(resolve => setTimeout(resolve, waitMs))
     const lease = await pool.lease()
     if (lease === undefined) continue
     try {
