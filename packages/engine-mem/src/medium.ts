@@ -139,6 +139,8 @@ export class Medium implements MemMedium {
   }
 
   discard(what: Locator | StageId, known: { key?: BlobKey; length?: number } = {}, delayMs = 0): void {
+    // What is in trash already stays as it is: it was trashed first.
+    if (this.trash.has(what)) return
     const droppableAt = now() + delayMs
     this.trash.set(what, { key: known.key, length: known.length, attempts: 0, droppableAt })
   }
