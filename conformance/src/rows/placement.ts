@@ -9,8 +9,6 @@ import { PUT_PATHS } from '../sources.js'
 import { collect, expectCollected, putReleased, sourceOver } from '../sweeping.js'
 
 const placed = ({ inlineEntries, bodies }: MediumCounts) => ({ inlineEntries, bodies })
-const _leftovers = ({ stages, trash, window, pins }: MediumCounts) => ({ stages, trash, window, pins })
-const _NOTHING = { stages: 0, trash: 0, window: 0, pins: 0 }
 
 /**
  * Contract stamp: docs/spec/store-api.md#modes-and-thresholds
