@@ -4,7 +4,7 @@
  */
 
 import type { Derivation } from './derive.js'
-import { dropTrash, nothingDropped } from './drop.js'
+import { dropTrashUnderLease } from './drop.js'
 import type { Entry, Locator, Place, PublishedBytes, PublishOutcome } from './engine.js'
 import { CorruptBlobError, EngineError, PutError } from './errors.js'
 import type { BlobKey } from './key.js'
@@ -92,7 +92,7 @@ export class Publisher {
    */
   async #dropReplaced(place: Place | undefined): Promise<void> {
     if (place?.tier !== 'large' || this.#pool.trashDelayMs > 0) return
-    await dropTrash(this.#pool, nothingDropped(), () => true).catch(triedAgainLater)
+    await dropTrashUnderLease(this.#pool).catch(triedAgainLater)
   }
 
   async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
