@@ -278,6 +278,18 @@ describe('backup', () => {
     expect([engine.bodies.size, engine.trash.size]).toEqual([0, 0])
   })
 
+  it('drops nothing of what is healed beside it, until it ends', async () => {
+    const { store, engine } = await pool()
+    await (await store.put(LARGE)).release()
+    for (const [locator, body] of engine.bodies) engine.bodies.set(locator, { ...body, bytes: body.bytes.subarray(1) })
+    await store.backup(async () => {
+      await (await store.put(LARGE)).release()
+      expect([engine.bodies.size, engine.count('drop')]).toEqual([2, 0])
+    })
+    await store.maintain()
+    expect([engine.bodies.size, engine.trash.size]).toEqual([1, 0])
+  })
+
   it('passes on what the copying threw, and lets go', async () => {
     const { store, engine } = await pool()
     const reason = new Error('no room')
