@@ -7,8 +7,8 @@ import { inRoot } from './workspace.mjs'
 const built = (name, file) => import(pathToFileURL(inRoot('packages', name, 'dist', file)).href)
 const isRequired = () => (process.env.ALKBLOBS_REQUIRE ?? '').split(',').includes('faults')
 
-/** Runs the part by the function that runs one part of every package's tests; answers the counts, the gate as one check among them. */
-export async function faults(vitest) {
+/** Runs the part by the function that runs one part of every package's tests, says by `fail` what is wrong, and answers the counts, the gate as one check among them. */
+export async function faults(vitest, fail) {
   const { beginRun, judgeRun, linesOf } = await built('faults', 'gate.js')
   const { holdForRun, noServer } = await built('testkit', 'index.js')
   const folder = inRoot('test-results', 'faults')
@@ -17,8 +17,7 @@ export async function faults(vitest) {
   beginRun(folder, run)
   const server = await holdForRun().catch(error => ({ failed: error.message }))
   if (server.failed !== undefined) {
-    process.stdout.write(`FAIL faults: ${server.failed}\n`)
-    return { passed: 0, failed: 1, skipped: 0 }
+    return { passed: 0, failed: fail(`faults: ${server.failed}`), skipped: 0 }
   }
   try {
     process.stdout.write(`${server.line}\n`)
@@ -26,8 +25,8 @@ export async function faults(vitest) {
     const reason = isRequired() ? undefined : noServer()
     const judgement = judgeRun(folder, reason === undefined ? {} : { noServer: reason })
     process.stdout.write(`${linesOf(judgement, reason).join('\n')}\n`)
-    const isOpen = judgement.failures.length === 0
-    return { ...sum, passed: sum.passed + (isOpen ? 1 : 0), failed: sum.failed + (isOpen ? 0 : 1) }
+    if (judgement.failures.length === 0) return { ...sum, passed: sum.passed + 1 }
+    return { ...sum, failed: sum.failed + fail(`faults: ${judgement.failures.join('; ')}`) }
   } finally {
     await server.release()
   }

@@ -8,6 +8,7 @@
 // ALKBLOBS_REQUIRE=postgres, as does the gate of `faults` with ALKBLOBS_REQUIRE=postgres,faults. The last line counts every test of every
 // vitest run, and each check as one. A budget informs; it fails nothing.
 import { existsSync, readdirSync, rmSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { faults } from './faults.mjs'
@@ -29,7 +30,7 @@ const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
   { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
-  { name: 'faults', budgetMinutes: 4, run: () => faults(vitest) },
+  { name: 'faults', budgetMinutes: 4, run: () => faults(vitest, fail) },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance(isPartial() ? ['--embedded'] : []) },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true },
@@ -44,11 +45,13 @@ const parts = [
 const testkit = '@alkblobs/testkit'
 const conformanceReport = (name = 'conformance') => inRoot('test-results', `${name}.json`)
 
-const countChecks = outcomes => ({
-  passed: outcomes.filter(({ passed }) => passed).length,
-  failed: outcomes.filter(({ passed }) => !passed).length,
-  skipped: 0
-})
+const failures = []
+
+const countChecks = outcomes => {
+  const failed = outcomes.filter(({ passed }) => !passed)
+  for (const { name } of failed) note(name)
+  return { passed: outcomes.length - failed.length, failed: failed.length, skipped: 0 }
+}
 
 /** The packages that have specs of a part. What needs the server lies in `tests/postgres`, or is all of a package that uses the kit. */
 function testedIn(part) {
@@ -169,7 +172,9 @@ const isPartial = () => only.includes('embedded') && !only.includes('postgres')
 async function conformance(columns) {
   const report = inRoot('packages', 'columns', 'dist', 'report.js')
   const { code } = await run(process.execPath, [report, '--check', ...columns])
-  return code === 0 ? { passed: 1, failed: 0, skipped: 0 } : { passed: 0, failed: 1, skipped: 0 }
+  return code === 0
+    ? { passed: 1, failed: 0, skipped: 0 }
+    : { passed: 0, failed: fail('conformance: the gate'), skipped: 0 }
 }
 
 function countReport({ folder }, file) {
@@ -179,13 +184,25 @@ function countReport({ folder }, file) {
   const broken = report.testResults.filter(
     each => each.status === 'failed' && each.assertionResults.length === 0
   ).length
+  for (const { name, assertionResults, message } of report.testResults) {
+    const spec = path.relative(inRoot(), name)
+    const failed = assertionResults.filter(each => each.status === 'failed')
+    for (const each of failed) note(`${spec}: ${each.fullName}`, each.failureMessages[0])
+    if (failed.length === 0 && message) note(spec, message)
+  }
   const skipped = report.numPendingTests + report.numTodoTests
   return { passed: report.numPassedTests, failed: report.numFailedTests + broken, skipped }
 }
 
 function fail(line) {
   process.stdout.write(`FAIL ${line}\n`)
+  note(line)
   return 1
+}
+
+/** What failed is said once more below the table: the end of a long log is what one has of it, and often all that is kept. */
+function note(what, message = '') {
+  failures.push([what, ...message.split('\n').slice(0, 12)].join('\n    '))
 }
 
 function add(sum, { passed, failed, skipped }) {
@@ -231,6 +248,7 @@ for (const part of parts.filter(isChosen)) {
 }
 
 report(rows)
+for (const each of failures) process.stdout.write(`\nFAIL ${each}\n`)
 const total = { passed: 0, failed: 0, skipped: 0 }
 for (const row of rows) add(total, row)
 const skipped = total.skipped > 0 ? `, ${total.skipped} skipped` : ''
