@@ -10,8 +10,8 @@ import { dirname, join } from 'node:path'
 export type Kind = 'env' | 'docker' | 'embedded'
 const KINDS: readonly Kind[] = ['env', 'docker', 'embedded']
 
-/** The image that `docker/compose.yaml` runs too. */
-const IMAGE = 'postgres:17.9-bookworm'
+/** The image that `docker/compose.yaml` runs too, by the digest of its index: a tag can be moved, and what it names is run with our files. */
+export const IMAGE = 'postgres:17.9-bookworm@sha256:47f917f7409eacd22fc5dfb1dee634e1b55cf0c01d1a7eb701be2227a03e0641'
 const PING_MS = 1_000
 
 /** What starts a server of its own: an image, or a folder of binaries. */
