@@ -15,17 +15,13 @@ export interface ForkOptions {
  */
 export async function fork(pool: Pool, { bodies }: ForkOptions): Promise<PoolId> {
   if (pool.volatile) throw new PoolRefusedError('foreign', 'the catalog is in memory and cannot have been copied')
-  const record = await pool.record()
-  if (record === undefined) throw new PoolRefusedError('foreign', 'there is no pool here that could be forked')
-  if (record.bodiesClaimed && bodies !== 'copied') {
-    const advice = "open the store with a copy of its large tier and call fork({ bodies: 'copied' })"
-    throw new PoolRefusedError('media', `the pool has large bodies, and the original still uses its own: ${advice}`)
-  }
+  if ((await pool.record()) === undefined)
+    throw new PoolRefusedError('foreign', 'there is no pool here that could be forked')
   // Not the pool's own lease: what that one refuses is what is put right here.
   const lease = await pool.catalog.lease()
   if (lease === undefined) throw busy(pool, 'a sweep or a backup is under way; try again')
   try {
-    return await pool.fork()
+    return await pool.fork(bodies === 'copied')
   } finally {
     await pool.catalog.releaseLease(lease)
   }

@@ -50,12 +50,38 @@ export function isSameRecord(one: PoolRecord, other: PoolRecord): boolean {
   )
 }
 
-/**
- * The record of a fork, but for its id. One that stopped half-way may or may not have taken the bodies over; whoever has them now is
- * taken over from.
- */
-export function forkOf({ forkedFrom, ...now }: PoolRecord, claimed: PoolId | undefined): PoolRecord {
-  const isBound = now.bodiesClaimed || forkedFrom !== undefined || claimed === now.poolId
-  const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
-  return { ...now, bodiesClaimed: false, ...(isBound && { forkedFrom: from }) }
+/** Whether the record speaks of bodies that are the pool's already, or will be when its fork is completed. */
+export function isBound({ bodiesClaimed, forkedFrom }: PoolRecord): boolean {
+  return bodiesClaimed || forkedFrom !== undefined
 }
+
+/**
+ * The record of a fork, but for its id. `claimed`: whose the bodies are that the store was opened with; `areCopied`: they are a copy. A
+ * fork that stopped half-way may or may not have taken them over; whoever has them now is taken over from.
+ * @throws PoolRefusedError (`media`) if the pool has bodies that nobody called a copy, or that are not these.
+ */
+export function forkOf(record: PoolRecord, claimed: PoolId | undefined, areCopied: boolean): PoolRecord {
+  const { forkedFrom, ...now } = record
+  if (!isBound(record) && claimed !== record.poolId) return record
+  if (!areCopied) {
+    throw new PoolRefusedError(
+      'media',
+      `the pool has large bodies, and the original still uses its own: ${FORK_ADVICE}`
+    )
+  }
+  const from = claimed === now.poolId ? claimed : (forkedFrom ?? now.poolId)
+  if (claimed !== from) {
+    throw new PoolRefusedError('media', `the large tier here is no copy of the one that the pool has: ${FORK_ADVICE}`)
+  }
+  return { ...now, bodiesClaimed: false, forkedFrom: from }
+}
+
+/** Which bodies a half-made fork would write to and remove from, its own copy or the original's, only its operator knows. */
+export function halfForked(): PoolRefusedError {
+  return new PoolRefusedError(
+    'media',
+    `a fork of this pool stopped half-way; it may be read, and to write to it ${FORK_ADVICE}`
+  )
+}
+
+const FORK_ADVICE = "open the store with a copy of the large tier and call fork({ bodies: 'copied' })"

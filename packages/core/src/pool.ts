@@ -11,7 +11,7 @@ import type { Claim, Durability, Lease, PoolId, PoolRecord } from './engine.js'
 import { PoolRefusedError } from './errors.js'
 import { Home } from './home.js'
 import { PROTOCOL_VERSION, WINDOW_DELAY_MS } from './limits.js'
-import { assertUsable, assertWritable, forkOf, isSameRecord, newPoolId } from './pool-record.js'
+import { assertUsable, assertWritable, forkOf, halfForked, isBound, isSameRecord, newPoolId } from './pool-record.js'
 import { recover } from './recover.js'
 
 export interface PoolMedia {
@@ -71,7 +71,8 @@ export class Pool {
     if (record !== undefined) this.#adopt(record)
     if (claim === undefined) {
       // The first put of another store may have come between the two looks.
-      if (record?.bodiesClaimed === true && (await this.#bodies?.claimed()) === undefined) this.#assertNotAway(record)
+      if (record !== undefined && isBound(record) && (await this.#bodies?.claimed()) === undefined)
+        this.#assertNotAway(record)
       return
     }
     if (claim.mode !== this.#claimMode) {
@@ -81,7 +82,7 @@ export class Pool {
       )
     }
     if (this.volatile) return
-    // A fork that stopped half-way has yet to take its copy over.
+    // A fork that stopped half-way may be read, and forked again.
     if (record?.forkedFrom !== undefined && claim.poolId === record.forkedFrom) return
     if (claim.poolId !== record?.poolId)
       throw new PoolRefusedError('media', 'the large tier belongs to another pool than the kv tier')
@@ -155,10 +156,12 @@ export class Pool {
   }
 
   /**
-   * Makes this copy a pool of its own: a new id, and the bodies' claim taken over from the original's, or made on a fresh medium. What
-   * stops half-way is completed by the next store that writes.
+   * Makes this copy a pool of its own: a new id, and the bodies' claim taken over from the original's, or made on a fresh medium where
+   * the pool had none. `areCopied`: somebody who knows says that these bodies are a copy. A fork that stops half-way is completed by
+   * another, for only its caller can say that.
+   * @throws PoolRefusedError (`media`) if the pool has bodies that nobody called a copy, or that are not here.
    */
-  async fork(): Promise<PoolId> {
+  async fork(areCopied: boolean): Promise<PoolId> {
     const here = await this.#home.here()
     const poolId = newPoolId()
     this.#established = undefined
@@ -167,9 +170,10 @@ export class Pool {
       // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
       const now = (await this.record()) as PoolRecord
       assertWritable(now)
-      const next = { ...forkOf(now, claimed), ...here, poolId }
+      const next = { ...forkOf(now, claimed, areCopied), ...here, poolId }
       if (!(await this.#replace(now, next))) continue
       this.#record = next
+      if (next.forkedFrom !== undefined) await this.#takeOver(next.forkedFrom, poolId)
       break
     }
     await this.establish()
@@ -191,15 +195,17 @@ export class Pool {
 
   /** Binds the body store to the pool, and notes that it is bound. A medium that lost its claim since is not bound anew. */
   async #bind(record: PoolRecord): Promise<void> {
-    if (record.bodiesClaimed && (await this.bodies.claimed()) === undefined) this.#assertNotAway(record)
-    if (record.forkedFrom !== undefined) await this.#takeOver(record.forkedFrom, record.poolId)
+    if (isBound(record)) {
+      const claimed = await this.bodies.claimed()
+      if (claimed === undefined) this.#assertNotAway(record)
+      if (record.forkedFrom !== undefined && claimed?.poolId !== record.poolId) throw halfForked()
+    }
     await this.#claim(record.poolId)
     await this.#change(({ forkedFrom: _, ...now }) => ({ ...now, bodiesClaimed: true }))
   }
 
-  /** A copied medium still carries the claim of the original; anything else is left for `#claim` to judge. */
+  /** A copied medium still carries the claim of the original. */
   async #takeOver(original: PoolId, poolId: PoolId): Promise<void> {
-    if ((await this.bodies.claimed())?.poolId !== original) return
     const taken = await this.bodies.reclaim(original, { poolId, mode: this.#claimMode })
     if (taken === undefined)
       throw new PoolRefusedError('media', 'the large tier cannot be taken over from another pool')
@@ -272,7 +278,7 @@ export class Pool {
 
   /** An unmounted folder looks like an empty one; taking it for a new one would make every large body look lost. */
   #assertNotAway(record: PoolRecord): void {
-    if (!record.bodiesClaimed || this.#bodies === undefined) return
+    if (!isBound(record) || this.#bodies === undefined) return
     const message =
       'the large tier of this pool is away: its claim is missing; is the folder mounted, and the right one?'
     throw new PoolRefusedError('media', message)

@@ -143,23 +143,79 @@ describe('fork', () => {
     expect(await store.sweep()).toMatchObject({ candidatesStaged: 1 })
   })
 
-  it.each(['reclaim', 'claim'])('that stops before %s is completed by the next store that writes', async step => {
+  it('that stops before it has the bodies may be read, and neither written to nor swept: they may be the original’s', async () => {
     const { store, engine } = await pool()
     const receipt = await store.put(LARGE)
     await receipt.release()
     const copy = copyOf(engine)
     const other = await pool({ engine: copy })
-    copy.failBefore(step)
+    copy.failBefore('reclaim')
     await rejection(other.store.fork({ bodies: 'copied' }))
-    expect(copy.record).toMatchObject({ forkedFrom: engine.record?.poolId, bodiesClaimed: false })
     await other.store.close()
+    const half = copy.record
+    expect(half).toMatchObject({ forkedFrom: engine.record?.poolId, bodiesClaimed: false })
     const next = await pool({ engine: copy })
     expect((await next.store.get(receipt.key))?.size).toBe(LARGE.length)
+    const refused = {
+      code: 'ERR_BLOB_POOL_REFUSED',
+      reason: 'media',
+      message: expect.stringMatching(/half-way.*fork\(/)
+    }
+    expect(await rejection(next.store.put('more'))).toMatchObject(refused)
+    expect(await rejection(next.store.delete(receipt.key))).toMatchObject(refused)
+    expect(await rejection(next.store.sweep())).toMatchObject(refused)
+    expect(await rejection(next.store.maintain())).toMatchObject(refused)
+    expect(await rejection(next.store.fork())).toMatchObject({ reason: 'media' })
+    expect([copy.record, copy.claim, copy.bodies.size]).toEqual([half, engine.claim, 1])
+    const id = await next.store.fork({ bodies: 'copied' })
+    expect(copy.claim?.poolId).toBe(id)
+    expect(copy.record).toMatchObject({ poolId: id, bodiesClaimed: true })
+    expect(copy.record).not.toHaveProperty('forkedFrom')
+    await (await next.store.put('more')).release()
+    expect(await next.store.sweep()).toMatchObject({ candidatesStaged: 2 })
+  })
+
+  it('that stops after it has the bodies is completed by the next store that writes', async () => {
+    const { store, engine } = await pool()
+    await (await store.put(LARGE)).release()
+    const copy = copyOf(engine)
+    const other = await pool({ engine: copy })
+    copy.failBefore('claim')
+    await rejection(other.store.fork({ bodies: 'copied' }))
+    await other.store.close()
+    expect(copy.record).toMatchObject({ forkedFrom: engine.record?.poolId, bodiesClaimed: false })
+    const next = await pool({ engine: copy })
     await (await next.store.put('more')).release()
     expect(copy.claim?.poolId).toBe(copy.record?.poolId)
     expect(copy.record).toMatchObject({ bodiesClaimed: true })
     expect(copy.record).not.toHaveProperty('forkedFrom')
     expect(await next.store.sweep()).toMatchObject({ candidatesStaged: 2 })
+  })
+
+  it('that stops half-way takes no empty medium for the bodies that it has yet to take over', async () => {
+    const { store, engine } = await pool()
+    await (await store.put(LARGE)).release()
+    const copy = copyOf(engine)
+    const other = await pool({ engine: copy })
+    copy.failBefore('reclaim')
+    await rejection(other.store.fork({ bodies: 'copied' }))
+    copy.claim = undefined
+    const away = { reason: 'media', message: expect.stringMatching(/away/) }
+    await expect(pool({ engine: copy })).rejects.toMatchObject(away)
+    expect(await rejection(other.store.put('more'))).toMatchObject(away)
+    expect(await rejection(other.store.fork({ bodies: 'copied' }))).toMatchObject({ reason: 'media' })
+    expect(copy.claim).toBeUndefined()
+  })
+
+  it('asks for a copy of bodies that are claimed already, though the record does not say so yet', async () => {
+    const { store, engine } = await pool()
+    engine.failAfter('claim')
+    await rejection(store.put(LARGE))
+    expect([engine.record?.bodiesClaimed, engine.claim?.poolId]).toEqual([false, engine.record?.poolId])
+    const copy = copyOf(engine)
+    const other = await pool({ engine: copy })
+    expect(await rejection(other.store.fork())).toMatchObject({ reason: 'media' })
+    expect(await other.store.fork({ bodies: 'copied' })).toBe(copy.claim?.poolId)
   })
 
   it('that cannot ask whose the bodies are changes nothing', async () => {
@@ -173,19 +229,6 @@ describe('fork', () => {
     expect(copy.claim).toEqual(engine.claim)
   })
 
-  it('that stops half-way may be begun again, and still takes over what was the original’s', async () => {
-    const { store, engine } = await pool()
-    await (await store.put(LARGE)).release()
-    const copy = copyOf(engine)
-    const other = await pool({ engine: copy })
-    copy.failBefore('reclaim')
-    await rejection(other.store.fork({ bodies: 'copied' }))
-    const again = await pool({ engine: copy })
-    const id = await again.store.fork()
-    expect(copy.claim?.poolId).toBe(id)
-    expect(copy.record).not.toHaveProperty('forkedFrom')
-  })
-
   it('takes over nothing but the claim of the original', async () => {
     const { store, engine } = await pool()
     await (await store.put(LARGE)).release()
@@ -195,7 +238,7 @@ describe('fork', () => {
     const third: Claim = { poolId: 'third' as PoolId, mode: 'shared' }
     copy.claim = third
     expect(await rejection(other.store.fork({ bodies: 'copied' }))).toMatchObject({ reason: 'media' })
-    expect(copy.claim).toBe(third)
+    expect([copy.claim, copy.record]).toEqual([third, engine.record])
     await expect(pool({ engine: copy })).rejects.toMatchObject({ reason: 'media' })
   })
 
