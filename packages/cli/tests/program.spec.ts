@@ -56,7 +56,10 @@ test('a misspelt command or option is answered with the one that was meant', asy
 test.each([
   { args: ['get'], says: "missing required argument 'key'" },
   { args: ['sweep', '--yes'], says: '--live' },
-  { args: ['--store', 'mem:', 'get', 'nonsense'], says: 'not a blob key' },
+  { args: ['--store', 'mem:', 'get', 'nonsense'], says: '"nonsense" is not a blob key: expected "blake3:"' },
+  { args: ['--store', 'mem:', 'stat', KEY, KEY.slice(7)], says: `its algorithm is missing, as in ${KEY}` },
+  { args: ['--store', 'mem:', 'rm', '--yes', KEY, KEY.toUpperCase()], says: 'its letters are lower-case' },
+  { args: ['--store', 'mem:', 'why', 'a\u001bb'], says: 'is not a blob key' },
   { args: ['--store', 'mem:', 'get', KEY, '--range', '5-2'], says: 'ends before it starts' },
   { args: ['--store', 'pool', 'ls'], says: 'sqlite:<folder>' },
   { args: ['--store', 'sqlite:~/pool', 'ls'], says: '$HOME' },

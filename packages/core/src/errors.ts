@@ -55,19 +55,23 @@ export class InvalidArgumentError extends BlobError {
   }
 }
 
-/** A string that is no key, or a key of another algorithm than the pool's. */
+/** A string that is no key, or a key of another algorithm than the pool's. It is not repeated: `index` says which one of many it was. */
 export class InvalidKeyError extends BlobError {
   declare readonly code: 'ERR_BLOB_INVALID_KEY'
   readonly reason: 'malformed' | 'algorithm'
+  /** The place of the key in the list that was given, from 0; `undefined` for a key that was given alone. */
+  readonly index: number | undefined
 
-  constructor(reason: 'malformed' | 'algorithm', expected?: Algorithm) {
+  constructor(reason: 'malformed' | 'algorithm', { expected, index }: { expected?: Algorithm; index?: number } = {}) {
+    const which = index === undefined ? '' : `keys[${index}]: `
     super(
       'ERR_BLOB_INVALID_KEY',
       reason === 'malformed'
-        ? 'not a blob key: expected "blake3:" or "sha256:" and 64 lower-case hexadecimal digits'
-        : `this pool derives its keys with ${expected}; the key given is of another algorithm`
+        ? `${which}not a blob key: expected "blake3:" or "sha256:" and 64 lower-case hexadecimal digits`
+        : `${which}this pool derives its keys with ${expected}; the key given is of another algorithm`
     )
     this.reason = reason
+    this.index = index
   }
 }
 

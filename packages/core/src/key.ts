@@ -32,14 +32,21 @@ export function isKey(value: unknown): value is BlobKey {
  * @throws InvalidKeyError (`ERR_BLOB_INVALID_KEY`) for anything else, without repeating what was given.
  */
 export function parseKey(value: unknown, algorithm?: Algorithm): BlobKey {
-  if (!isKey(value)) throw new InvalidKeyError('malformed')
-  if (algorithm !== undefined && !value.startsWith(algorithm)) throw new InvalidKeyError('algorithm', algorithm)
+  return keyOf(value, algorithm)
+}
+
+function keyOf(value: unknown, expected?: Algorithm, index?: number): BlobKey {
+  const place = index === undefined ? {} : { index }
+  if (!isKey(value)) throw new InvalidKeyError('malformed', place)
+  if (expected !== undefined && !value.startsWith(expected)) {
+    throw new InvalidKeyError('algorithm', { expected, ...place })
+  }
   return value
 }
 
-/** Reads many, each once. @throws InvalidArgumentError for what is no list, InvalidKeyError for what is no key. */
+/** Reads many, each once. @throws InvalidArgumentError for what is no list, InvalidKeyError with its `index` for what is no key. */
 export function parseKeys(values: Iterable<string>, algorithm: Algorithm): BlobKey[] {
-  return [...new Set(Array.from(iterable('keys', values), value => parseKey(value, algorithm)))]
+  return [...new Set(Array.from(iterable('keys', values), (value, index) => keyOf(value, algorithm, index)))]
 }
 
 /** Writes a digest of 32 bytes as a key. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidKeyError } from '../src/index.js'
-import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey } from '../src/key.js'
+import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey, parseKeys } from '../src/key.js'
 
 const HEX = 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'
 const KEY = `blake3:${HEX}`
@@ -70,6 +70,14 @@ describe('keys', () => {
         message: expect.stringMatching(/sha256/)
       })
     )
+  })
+
+  it('in a list are named by their place in it, from 0', () => {
+    const wrong = { code: 'ERR_BLOB_INVALID_KEY', message: expect.stringMatching(/^keys\[2\]: /), index: 2 }
+    expect(() => parseKeys([KEY, KEY, 'secret'], 'blake3')).toThrow(expect.objectContaining(wrong))
+    const other = { ...wrong, reason: 'algorithm' }
+    expect(() => parseKeys([KEY, KEY, `sha256:${HEX}`], 'blake3')).toThrow(expect.objectContaining(other))
+    expect(parseKeys([KEY, KEY], 'blake3')).toEqual([KEY])
   })
 
   it('that are malformed are not repeated in the message', () => {

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { type Cli, examples } from '../cli.js'
 import { CommandError, EXIT, type ExitCode } from '../exit-codes.js'
 import { bytes } from '../format.js'
+import { keyArgument } from '../key-argument.js'
 import { type Progress, startProgress } from '../progress.js'
 import { parseRange, type Range, resolveRange } from '../range.js'
 import type { Session } from '../session.js'
@@ -32,7 +33,7 @@ export function getCommand(cli: Cli): Command {
   return new Command('get')
     .summary('print a blob, or write it to a file')
     .description('Prints the bytes of a blob, or writes them to a file.')
-    .argument('<key>', 'the key of the blob')
+    .argument('<key>', 'the key of the blob', keyArgument)
     .option('-o, --output <file>', 'write to a file; refuses one that exists')
     .option('-f, --force', 'with -o: replace a file that exists')
     .option('-r, --range <range>', 'only these bytes: 0-99, 100- or -100', parseRange)

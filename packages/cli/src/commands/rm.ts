@@ -4,6 +4,7 @@ import { type Cli, examples } from '../cli.js'
 import { confirm, requireAnswerable } from '../confirm.js'
 import { EXIT, type ExitCode, worst } from '../exit-codes.js'
 import { bytes, count, entries } from '../format.js'
+import { keyArguments } from '../key-argument.js'
 import type { Session } from '../session.js'
 
 interface RmOptions {
@@ -31,7 +32,7 @@ export function rmCommand(cli: Cli): Command {
   return new Command('rm')
     .summary('remove entries')
     .description('Removes entries, unless they are pinned.')
-    .argument('<key...>', 'the keys')
+    .argument('<key...>', 'the keys', keyArguments)
     .option('-y, --yes', 'do not ask')
     .addHelpText('after', HELP)
     .action(async (keys: string[], { yes = false }: RmOptions, command: Command) => {

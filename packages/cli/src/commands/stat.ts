@@ -2,6 +2,7 @@
 import { Command } from 'commander'
 import { type Cli, examples } from '../cli.js'
 import { EXIT, type ExitCode } from '../exit-codes.js'
+import { keyArguments } from '../key-argument.js'
 import type { Session } from '../session.js'
 
 const HELP = examples(
@@ -13,7 +14,7 @@ export function statCommand(cli: Cli): Command {
   return new Command('stat')
     .summary('length and tier of blobs')
     .description('Prints key, length and tier of each key. Exit code 3 when one of them has no entry.')
-    .argument('<key...>', 'the keys')
+    .argument('<key...>', 'the keys', keyArguments)
     .addHelpText('after', HELP)
     .action(async (keys: string[], _options: object, command: Command) => {
       await cli.run(command, { isPrinting: true }, session => stat(session, keys))

@@ -194,7 +194,7 @@ async function words(report: SweepReport, store: Store, windowDelayMs: number): 
       ? `${cancelledByArbitration} staged earlier were kept: protected or put again since`
       : '',
     trash > 0
-      ? `${count(trash, 'body', 'bodies')} wait in the trash; a sweep or maintain frees them after a few minutes`
+      ? `${count(trash, 'body waits', 'bodies wait')} in the trash; a sweep or maintain frees what is there after a few minutes`
       : ''
   ]
   return lines.filter(line => line !== '').join('\n')

@@ -3,6 +3,7 @@ import { Command } from 'commander'
 import { type Cli, examples } from '../cli.js'
 import { EXIT, type ExitCode } from '../exit-codes.js'
 import { bytes, duration } from '../format.js'
+import { keyArgument } from '../key-argument.js'
 import type { Session } from '../session.js'
 
 const HELP = `
@@ -15,7 +16,7 @@ export function whyCommand(cli: Cli): Command {
   return new Command('why')
     .summary('what protects an entry')
     .description('Explains what protects an entry, and what a sweep would do with it.')
-    .argument('<key>', 'the key')
+    .argument('<key>', 'the key', keyArgument)
     .addHelpText('after', HELP)
     .action(async (key: string, _options: object, command: Command) => {
       await cli.run(command, { isPrinting: true }, session => why(session, key))
