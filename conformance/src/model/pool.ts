@@ -48,6 +48,8 @@ export interface PoolSetup {
   readonly mode: StoreMode
   readonly windowDelayMs: number
   readonly trashDelayMs: number
+  /** Small entries have a catalog in memory, large ones a durable one. */
+  readonly hasTwoCatalogs: boolean
 }
 
 export class PoolModel {
@@ -56,6 +58,7 @@ export class PoolModel {
   readonly mode: StoreMode
   windowDelayMs: number
   readonly trashDelayMs: number
+  readonly hasTwoCatalogs: boolean
   nowMs = 0
   /** Whether there is a pool at all: nothing is made before the first write. */
   exists = false
@@ -72,6 +75,7 @@ export class PoolModel {
     this.contents = contents
     this.form = setup.form
     this.mode = setup.mode
+    this.hasTwoCatalogs = setup.hasTwoCatalogs
     this.windowDelayMs = setup.windowDelayMs
     // What dies with its process cannot wait.
     this.trashDelayMs = setup.form === 'inline' ? 0 : setup.trashDelayMs
@@ -130,6 +134,17 @@ export class PoolModel {
   cancel(content: number): void {
     const row = this.window.get(content)
     if (row !== undefined) row.isCancelled = true
+  }
+
+  /** Ends what dies with the process of a holder: in memory a pin ends with the store that took it, however that ended. */
+  die(holder: Holder): void {
+    const rows = this.pins.get(holder)
+    if (rows === undefined) return
+    for (const content of rows.keys()) if (this.#isInMemory(content)) rows.delete(content)
+  }
+
+  #isInMemory(content: number): boolean {
+    return this.form === 'inline' || (this.hasTwoCatalogs && this.entries.get(content)?.tier === 'kv')
   }
 
   /** Stores a content; answers whether the entry's bytes are those of this put. */

@@ -130,7 +130,8 @@ export class World {
     const { switches, tuning } = tuned(factory, setup, {})
     const store = await factory.open(tuning)
     const { form, mode } = store
-    const world = new World(factory, setup, new PoolModel(contents, { ...setup, form, mode }))
+    const hasTwoCatalogs = factory.traits.includes('two-catalogs')
+    const world = new World(factory, setup, new PoolModel(contents, { ...setup, form, mode, hasTwoCatalogs }))
     world.#add(store, switches)
     return world
   }

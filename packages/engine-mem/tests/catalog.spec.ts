@@ -434,3 +434,22 @@ describe('trash', () => {
     expect(await catalog.known(found, call)).toEqual([true, true, true, true])
   })
 })
+
+describe('beside a durable catalog, where pins expire', () => {
+  it('neither counts nor tells a pin that has expired', async () => {
+    const durable = (await mem().open({ ...context, form: 'durable' })).catalog as Catalog
+    await durable.meta.compareAndSet(undefined, record, call)
+    const { body } = inline('body')
+    const pinned = (owner: string, ttlMs: number) => ({ row: row(owner), ttlMs })
+    const item = { key: key(1), length: body.byteLength, bytes: inline('body'), trashDelayMs: 0 }
+    await durable.publish(
+      [
+        { ...item, pin: pinned('late', -1) },
+        { ...item, pin: pinned('in time', 60_000) }
+      ],
+      call
+    )
+    expect(await durable.usage(call)).toMatchObject({ pins: 1 })
+    expect((await durable.explain(key(1), call)).pins).toMatchObject([{ owner: 'in time' }])
+  })
+})

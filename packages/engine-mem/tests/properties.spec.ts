@@ -7,9 +7,14 @@ import { createMedium, mem } from '../src/index.js'
 
 const context = { algorithm: 'sha256', lockTimeoutMs: 1_000, connectTimeoutMs: 1_000 } as const
 
-async function open(wrong: (inner: Catalog) => Overrides<Catalog> = () => ({})) {
+type Form = 'inline' | 'durable'
+
+async function open(wrong: (inner: Catalog) => Overrides<Catalog> = () => ({}), form: Form = 'inline') {
   const medium = createMedium()
-  const engines = await Promise.all([mem({ medium }), mem({ medium })].map(definition => definition.open(context)))
+  const definitions = [mem({ medium }), mem({ medium })]
+  const engines = await Promise.all(
+    definitions.map(definition => definition.open({ ...context, ...(form === 'durable' && { form }) }))
+  )
   return {
     catalogs: engines.map(({ catalog }) => override(catalog as Catalog, wrong(catalog as Catalog))),
     async close() {
@@ -18,9 +23,10 @@ async function open(wrong: (inner: Catalog) => Overrides<Catalog> = () => ({})) 
   }
 }
 
-test('the catalog does what the model does', async () => {
-  const done = await runCatalogModel(() => open(), { timeLimitMs: 2_500 })
-  process.stdout.write(`catalog of mem: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
+// Beside a durable catalog memory runs the durable form.
+test.each<Form>(['inline', 'durable'])('the catalog does what the model does, on the %s form', async form => {
+  const done = await runCatalogModel(() => open(undefined, form), { timeLimitMs: 2_000 })
+  process.stdout.write(`catalog of mem, ${form}: ${done.runs} runs, ${done.steps} steps, seed ${done.seed}\n`)
   expect(done.runs).toBeGreaterThan(0)
 })
 

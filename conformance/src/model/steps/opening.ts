@@ -43,8 +43,8 @@ async function revive(factory: StoreFactory, revival: Revival, store: Store, tun
 function end(pool: PoolModel, { holder, switches }: OpenStore): void {
   holder.sources.length = 0
   for (const holds of holder.held.values()) for (const hold of holds) hold.isReleased = true
-  // In memory a pin dies with the store that took it, however that ended.
-  if (!switches.isDead || pool.form === 'inline') pool.pins.delete(holder)
+  if (switches.isDead) pool.die(holder)
+  else pool.pins.delete(holder)
   holder.held.clear()
   holder.released.clear()
   for (const writer of pool.writers) {

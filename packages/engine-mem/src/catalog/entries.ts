@@ -1,6 +1,6 @@
 /** What exists: `find`, `read`, `list`, `usage`. */
 import type { Catalog, Entry } from '@alkblobs/core/engine'
-import { atomic, type Medium } from '../medium.js'
+import { atomic, type Medium, now } from '../medium.js'
 
 export function entries(medium: Medium): Pick<Catalog, 'find' | 'read' | 'list' | 'usage'> {
   return {
@@ -33,7 +33,8 @@ export function entries(medium: Medium): Pick<Catalog, 'find' | 'read' | 'list' 
           tier.bytes += entry.length
         }
         let pins = 0
-        for (const owners of medium.pins.values()) pins += owners.size
+        for (const owners of medium.pins.values())
+          for (const { expiresAt } of owners.values()) if (expiresAt > now()) pins++
         const { window, stages, trash } = medium
         return { ...tiers, pins, window: window.size, stages: stages.size, trash: trash.size }
       })

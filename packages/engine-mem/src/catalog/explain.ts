@@ -6,13 +6,17 @@ export function explain(medium: Medium): Pick<Catalog, 'explain'> {
   return {
     explain: (key, call) =>
       atomic(call, () => {
-        const pins = [...(medium.pins.get(key) ?? [])]
+        const at = now()
+        const pins = [...(medium.pins.get(key) ?? [])].map(([owner, { expiresAt }]) => ({
+          owner,
+          expiresInMs: expiresAt - at
+        }))
         const row = medium.window.get(key)
         return {
           entry: medium.entries.get(key)?.entry,
-          pins: pins.map(([owner, { expiresAt }]) => ({ owner, expiresInMs: expiresAt - now() })),
+          pins: pins.filter(({ expiresInMs }) => expiresInMs > 0),
           window: row && {
-            stagedAgoMs: now() - row.stagedAt,
+            stagedAgoMs: at - row.stagedAt,
             dueInMs: medium.dueInMs(row),
             cancelled: row.cancelled
           }
