@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 import { during } from '../during.js'
 import { everyFailure } from '../every-failure.js'
 import type { Fault, FaultPlan, Strike } from '../plan.js'
+import { ApplicationFailure } from '../postgres/application.js'
 import { type Step, SweepAborted } from './steps.js'
 import type { World } from './world.js'
 
@@ -114,7 +115,7 @@ async function bounded<T>(what: string, work: Promise<T>, limitMs: number): Prom
 
 /** A failure of ours: with a code of the library, and without anything secret in any corner of it. */
 function assertPresentable(world: World, step: Step, error: unknown): asserts error is { readonly code: string } {
-  if (error instanceof SweepAborted) return
+  if (error instanceof SweepAborted || error instanceof ApplicationFailure) return
   const { code } = error as { code?: unknown }
   if (error instanceof Hang || typeof code !== 'string' || !code.startsWith('ERR_BLOB_')) throw error
   const text = inspect(error, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null })
