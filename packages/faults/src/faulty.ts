@@ -26,16 +26,14 @@ export function faulty(definition: EngineDefinition, plan: FaultPlan): EngineDef
   }
 }
 
-/**
- * What an engine offers: the parts that are there, and optional methods under their own names. Of an open engine; a lease is not asked for,
- * and neither are joined transactions: they run on the application's connection, which the tests of joint commits kill at every statement.
- */
+/** What an engine offers: the parts that are there, and optional methods under their own names. Of an open engine; a lease is not asked for. */
 export function partsOf(engine: Engine): string[] {
   const parts: string[] = ['definition', 'engine']
   const { catalog, bodies } = engine
   if (catalog !== undefined) parts.push('catalog', 'catalog.meta', 'catalog.lease')
   if (catalog?.sqlLiveness !== undefined) parts.push('catalog.sqlLiveness')
   if (catalog?.server !== undefined) parts.push('catalog.server')
+  if (catalog?.joining !== undefined) parts.push('catalog.joining', 'catalog.joining.joined')
   if (bodies !== undefined) parts.push('bodies', 'bodies.writer')
   if (bodies?.reclaim !== undefined) parts.push('bodies.reclaim')
   if (bodies?.server !== undefined) parts.push('bodies.server')

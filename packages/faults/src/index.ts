@@ -29,6 +29,7 @@ export {
 export { type ArmedFault, type Fault, FaultPlan, type How, type Strike } from './plan.js'
 export { FAULT_POINTS, type FaultPoint } from './points.js'
 export { assertMinted, NotMinted, type PgAdmin, pgAdmin } from './postgres/admin.js'
+export { ApplicationFailure, REFERENCES, type Together, together } from './postgres/application.js'
 export {
   type ArmedPgFault,
   type PgFault,
@@ -62,7 +63,7 @@ export type {
   ToxicType,
   Trigger
 } from './transport/toxics.js'
-export { contractSteps } from './workout/contract.js'
+export { type Company, contractSteps } from './workout/contract.js'
 export { assertWhole, attempt, everyFailureOf, Hang, perform, prepare, retry } from './workout/run.js'
 export { type Step, steps } from './workout/steps.js'
 export { cover, isAt, surfacesOf, type Target, trace } from './workout/trace.js'

@@ -102,6 +102,24 @@ describeWithServer('a backend that is killed', () => {
   })
 })
 
+describeWithServer('a session', () => {
+  test('that may only read, as after its server became a standby, serves nobody again', async () => {
+    const { over, stored } = await bench()
+    let pid = 0
+    const refused = over.use(call(), async session => {
+      pid = session.pid
+      await session.run('SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY')
+      await session.run('INSERT INTO public.t VALUES (1)')
+    })
+    expect(await codeOf(refused)).toBe('denied')
+    await over.use(call(), async session => {
+      expect(session.pid).not.toBe(pid)
+      await session.run('INSERT INTO public.t VALUES (2)')
+    })
+    expect(await stored()).toEqual([2])
+  })
+})
+
 describeWithServer('a connection that breaks', () => {
   test('by a reset during BEGIN leaves a pool that works', async () => {
     const { over, wire } = await bench()

@@ -181,6 +181,11 @@ async function strike(
   await retry(world, target.step, prepared)
   return proof !== undefined
 }
+/** The body store of a joint commit: an engine that is nobody's kv tier meets one only here, so it is struck beside the kv tier of this pool. */
+export function isJoining({ engine, point, step }: Target): boolean {
+  return engine === 'pglo' && point === 'bodies.writer.seal' && step.operation === 'joining'
+}
+
 /** Strikes every surface of one engine of the pool. Answers what could not be struck. */
 export async function strikeAll(kind: Kind, way: Way, engine: string): Promise<readonly string[]> {
   let missed: readonly string[] = []
@@ -188,7 +193,7 @@ export async function strikeAll(kind: Kind, way: Way, engine: string): Promise<r
     const { pool, world, plan, proxy } = ground
     await world.open()
     if (way.leg === 'torn') await proxy.resetWhenClosed()
-    const targets = (await trace(world, plan, pool.steps)).filter(each => each.engine === engine)
+    const targets = (await trace(world, plan, pool.steps)).filter(each => each.engine === engine || isJoining(each))
     missed = await cover(
       targets,
       async target =>

@@ -8,6 +8,7 @@ import {
   faulty,
   ledger,
   pgAdmin,
+  type Step,
   sessionsOf,
   surfacesOf,
   type Target,
@@ -15,15 +16,18 @@ import {
   Victim,
   World
 } from '@alkblobs/faults'
+import { isJoining } from './connections.js'
 import { type Kind, makePool, type Pool, SCHEMA, THRESHOLD } from './subjects.js'
 
 const script = fileURLToPath(new URL('./children/worker.mjs', import.meta.url))
+/** Comes before the engines, which take the functions of the file system as they find them. */
+const node = ['--import', new URL('./children/medium.mjs', import.meta.url).href]
 /** Processes that are started before they are needed: starting takes longer than dying. */
 const AHEAD = 2
 export const LIMIT_MS = 300_000
 
 /** Starts processes ahead of their use; each waits to be told what to do. */
-class Nursery {
+export class Nursery {
   readonly #given: string
   readonly #waiting: Victim[] = []
 
@@ -32,9 +36,9 @@ class Nursery {
   }
 
   async next(): Promise<Victim> {
-    while (this.#waiting.length < AHEAD) this.#waiting.push(new Victim({ script, args: [this.#given] }))
+    while (this.#waiting.length < AHEAD) this.#waiting.push(new Victim({ script, node, args: [this.#given] }))
     const victim = this.#waiting.shift() as Victim
-    this.#waiting.push(new Victim({ script, args: [this.#given] }))
+    this.#waiting.push(new Victim({ script, node, args: [this.#given] }))
     const { at } = await victim.reached()
     if (at !== 'started') throw new Error(`the process began with ${at}`)
     return victim
@@ -45,13 +49,18 @@ class Nursery {
   }
 }
 
+/** Where a process is to be killed: at a call of the contract, or inside of one, at a call of the medium. */
+export type Place =
+  | Pick<Target, 'step' | 'point' | 'engine'>
+  | { readonly step: Step; readonly inside: { readonly call: string; readonly nth: number } }
+
 /** Lets a process take the step up to the call, and kills it there. Answers what it had acknowledged. */
-async function killAt(
+export async function killAt(
   victim: Victim,
-  { step, point, engine }: Target,
+  { step, ...where }: Place,
   live: readonly BlobKey[]
 ): Promise<ReadonlyMap<BlobKey, Buffer> | undefined> {
-  victim.go(JSON.stringify({ step: step.name, operation: step.operation, point, engine, live }))
+  victim.go(JSON.stringify({ step: step.name, operation: step.operation, ...where, live }))
   const { at, before } = await victim.reached()
   // A call that did not come this time is met another time.
   await victim.kill()
@@ -76,7 +85,9 @@ export async function killEverywhere(kind: Kind, engines: readonly string[]): Pr
   const nursery = new Nursery(pool)
   let kills = 0
   try {
-    const targets = (await trace(world, plan, pool.steps)).filter(({ engine }) => engines.includes(engine))
+    const targets = (await trace(world, plan, pool.steps)).filter(
+      each => engines.includes(each.engine) || isJoining(each)
+    )
     world.live.clear()
     await assertWhole(world)
     await world.close()
@@ -85,7 +96,7 @@ export async function killEverywhere(kind: Kind, engines: readonly string[]): Pr
       const ticket = ledger.arm(`SIGKILL at ${point} of ${engine}, ${step.operation}`)
       // The process does not know the medium well enough to make one by itself.
       if (step.operation === 'maintain') await pool.subject.orphan?.()
-      const acknowledged = await killAt(await nursery.next(), target, [...world.live.keys()])
+      const acknowledged = await killAt(await nursery.next(), { step, point, engine }, [...world.live.keys()])
       if (acknowledged === undefined) {
         ticket.retract()
         await gone(async () => admin === undefined || (await sessionsOf(admin)).length === 0)
@@ -117,7 +128,7 @@ export async function killEverywhere(kind: Kind, engines: readonly string[]): Pr
 }
 
 /** A server notices a dead client a moment later; until then it holds what the client held. */
-async function gone(isGone: () => Promise<boolean>): Promise<void> {
+export async function gone(isGone: () => Promise<boolean>): Promise<void> {
   for (const end = performance.now() + 5_000; !(await isGone()); ) {
     if (performance.now() > end) throw new Error('the server still has sessions of a process that was killed')
     await new Promise(resolve => setTimeout(resolve, 10))

@@ -88,19 +88,44 @@ onServer(`a commit${reason === undefined ? '' : ` (${reason})`}`, () => {
     expect(await entriesIn(at)).toBe(2)
   })
 
-  it('that never came leaves no entry, row or pin, unless the put was tried again and succeeded', async () => {
+  it.each(['row', 'commit'] as const)(
+    'that never came, as its session ended in its %s, leaves no entry, row or pin, unless the put was tried again and succeeded',
+    async where => {
+      const at = await ground()
+      const store = await at.open()
+      await store.put('the first makes the pool')
+      const barrier = await rowBarrier(at.admin, { schema: SCHEMA, table: 'entries', event: 'INSERT', at: where })
+      onTestFinished(() => barrier.open())
+      const putting = outcomeOf(store.put('the second'))
+      await terminateBackend(at.admin, await barrier.reached())
+      await barrier.open()
+      const outcome = await putting
+      expect(outcome).toMatch(/^(well|ERR_BLOB_ENGINE (outcome-unknown|transient))$/)
+      expect(await entriesIn(at)).toBe(outcome === 'well' ? 2 : 1)
+      expect((await store.put('the second')).created).toBe(outcome !== 'well')
+    }
+  )
+})
+
+onServer('a sweep', () => {
+  it('whose session is ended before its removal has committed has removed nothing and removes nothing more; another takes its place', async () => {
     const at = await ground()
-    const store = await at.open()
-    await store.put('the first makes the pool')
-    const barrier = await rowBarrier(at.admin, { schema: SCHEMA, table: 'entries', event: 'INSERT', at: 'row' })
+    const [store, other] = [await at.open(), await at.open()]
+    for (const each of [store, other]) each.protect({ name: 'nobody', live: () => [] })
+    for (let n = 0; n < 3; n++) await (await store.put(`unreferenced ${n}`)).release()
+    expect(await store.sweep()).toMatchObject({ candidatesStaged: 3 })
+    const barrier = await rowBarrier(at.admin, { schema: SCHEMA, table: 'entries', event: 'DELETE', at: 'row' })
     onTestFinished(() => barrier.open())
-    const putting = outcomeOf(store.put('the second'))
-    await terminateBackend(at.admin, await barrier.reached())
+    const sweeping = store.sweep()
+    const pid = await barrier.reached()
+    // The right to sweep is that session's, so nobody else has it while it lives.
+    expect(await other.sweep()).toMatchObject({ aborted: 'SweeperLock' })
+    await terminateBackend(at.admin, pid)
     await barrier.open()
-    const outcome = await putting
-    expect(outcome).toMatch(/^(well|ERR_BLOB_ENGINE (outcome-unknown|transient))$/)
-    expect(await entriesIn(at)).toBe(outcome === 'well' ? 2 : 1)
-    expect((await store.put('the second')).created).toBe(outcome !== 'well')
+    expect(await sweeping).toMatchObject({ aborted: 'LeaseLost', deleted: 0 })
+    expect(await entriesIn(at)).toBe(3)
+    expect(await other.sweep()).toMatchObject({ deleted: 3 })
+    expect(await entriesIn(at)).toBe(0)
   })
 })
 

@@ -9,7 +9,7 @@ import { createMedium, mem } from '@alkblobs/engine-mem'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
-import { contractSteps, type Step, type Subject, steps } from '@alkblobs/faults'
+import { contractSteps, REFERENCES, type Step, type Subject, steps, type Together, together } from '@alkblobs/faults'
 import { freshDatabase, type TestDatabase, type TestServer } from '@alkblobs/testkit'
 import { memoryFolder } from '../../src/index.js'
 import { databasePart } from '../../src/oracles/database.js'
@@ -88,10 +88,10 @@ export async function makePool(kind: Kind, options: MakeOptions = {}): Promise<P
       // Memory opens only in the company that it was first opened in; its own tests call what is left of it.
       ...[media.kv, ...(media.large ? [media.large] : [])]
         .filter(({ name }) => name !== 'mem')
-        .flatMap(each => contractSteps(each, USED))
+        .flatMap(each => contractSteps(each, { table: USED, ...(url !== '' && { url }) }))
     ],
     ...(database && { database }),
-    subject: subjectOf(media, options, database),
+    subject: subjectOf(media, options, database, kind.startsWith('postgres') ? url : undefined),
     async remove() {
       await database?.drop()
       rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
@@ -166,7 +166,13 @@ function enginesOf(
   }
 }
 
-function subjectOf(media: Media, options: MakeOptions, database: TestDatabase | undefined): Subject {
+function subjectOf(
+  media: Media,
+  options: MakeOptions,
+  database: TestDatabase | undefined,
+  /** Where an application finds the kv tier's database, as the store does. */
+  url: string | undefined
+): Subject {
   const { kv, large, parts, endPins } = media
   return {
     threshold: THRESHOLD,
@@ -194,6 +200,7 @@ function subjectOf(media: Media, options: MakeOptions, database: TestDatabase | 
       return { stages: sum('stages'), trash: sum('trash'), window: sum('window'), pins: sum('pins') }
     },
     ...(large && { orphan: () => orphan(large, media.root) }),
+    ...(database && url && { together: <T>(work: Together<T>) => bothOrNeither(database, url, work) }),
     ...(database && { protectTable: (store: Store, table: string) => protectTable(store, database, table) })
   }
 }
@@ -229,4 +236,32 @@ async function protectTable(store: Store, database: TestDatabase, table: string)
   await database.query(`CREATE TABLE IF NOT EXISTS public.${table} (key text)`)
   await database.query(`CREATE INDEX IF NOT EXISTS ${table}_key ON public.${table} (key)`)
   return await store.protect({ table: `public.${table}`, column: 'key' })
+}
+
+/** Looks past the store, once the session is gone, whether what was put and what was referred to are there together. */
+async function bothOrNeither<T>(database: TestDatabase, url: string, work: Together<T>): Promise<T> {
+  const keys: string[] = []
+  const told = together<T>(url, (transaction, refer) => {
+    return work(transaction, async key => {
+      keys.push(key)
+      await refer(key)
+    })
+  })
+  await told.catch(() => undefined)
+  const alive =
+    "SELECT FROM pg_stat_activity WHERE application_name = 'alkblobs-application' AND datname = current_database()"
+  for (const end = performance.now() + 10_000; (await database.query(alive)).length > 0; ) {
+    if (performance.now() > end) throw new Error('the session of the application is still there')
+    await new Promise(resolve => setTimeout(resolve, 10))
+  }
+  if (keys.length === 0) return told
+  const list = keys.map(key => `'${key}'`).join(', ')
+  const rows = await database.query(`SELECT FROM ${REFERENCES} WHERE key IN (${list})`)
+  const entries = await database.query(
+    `SELECT FROM ${SCHEMA}.entries WHERE 'sha256:' || encode(key, 'hex') IN (${list})`
+  )
+  if (rows.length !== entries.length) {
+    throw new Error(`half a joint commit: ${rows.length} rows and ${entries.length} entries of ${keys.length}`)
+  }
+  return told
 }

@@ -1,10 +1,11 @@
-/** Processes and sessions that die between any two statements of a transaction with puts: both or neither is there. */
+/** Processes and sessions that die between any two statements of a transaction with puts, or in its COMMIT: both or neither is there. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { pgAdmin, rowBarrier, terminateBackend } from '@alkblobs/faults'
 import { noServer } from '@alkblobs/testkit'
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { Bench, KINDS, type Kind } from './joined-stores.js'
@@ -53,6 +54,45 @@ async function gone(bench: Bench): Promise<void> {
   while ((await bench.query(left)).length > 0) await new Promise(resolve => setTimeout(resolve, 10))
 }
 
+/**
+ * Lets the worker send its COMMIT, and holds the session in it: the rows and entries are made, and the answer is not sent. Then the process is
+ * killed, and the server goes on; or the session is ended, and the process hears that it is.
+ */
+async function dieInCommit(kind: Kind, way: Way): Promise<void> {
+  const bench = await Bench.of(kind, { stageTtlMs: 300 })
+  await (await bench.store.put(Buffer.from('the pool is there'))).release()
+  const [first] = await bench.entries()
+  const admin = await pgAdmin(bench.place.url)
+  onTestFinished(() => admin.close())
+  const barrier = await rowBarrier(admin, { schema: 'public', table: 'files', event: 'INSERT', at: 'commit' })
+  onTestFinished(() => barrier.open())
+  const given = JSON.stringify({ place: bench.place, stopAt: 0, way, seed: 1 })
+  const child = spawn(process.execPath, [worker, given], { stdio: 'ignore' })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  const closed = once(child, 'close')
+  const pid = await barrier.reached(20_000)
+  const [session] = await bench.query('SELECT query, state FROM pg_stat_activity WHERE pid = $1', [pid])
+  expect(session).toEqual({ query: 'commit', state: 'active' })
+  if (way === 'SIGKILL') child.kill('SIGKILL')
+  else await terminateBackend(admin, pid)
+  const [code, signal] = await closed
+  if (way === 'SIGKILL') expect(signal).toBe('SIGKILL')
+  // Its application did not catch what the driver told it.
+  else expect(code).toBe(1)
+  expect([await bench.files(), await bench.entries()]).toEqual([[], [first]])
+  await barrier.open()
+  await gone(bench)
+  const files = await bench.files()
+  expect(files).toHaveLength(way === 'SIGKILL' ? 2 : 0)
+  expect(await bench.entries()).toEqual([...files, first].sort())
+  const maintained = async () => {
+    await bench.store.maintain()
+    return bench.left()
+  }
+  await expect.poll(maintained, { timeout: 5_000 }).toEqual({ stages: 0, trash: 0, window: 0 })
+  expect(await bench.store.verify()).toMatchObject({ entries: files.length + 1, clean: true })
+}
+
 async function tryAll(kind: Kind, way: Way): Promise<void> {
   const bench = await Bench.of(kind, { stageTtlMs: 300 })
   await (await bench.store.put(Buffer.from('the pool is there'))).release()
@@ -82,6 +122,10 @@ describe.skipIf(noServer() !== undefined)('a transaction with puts, all or nothi
   })
 
   it.each(KINDS)('when its process is killed before any statement (%s)', kind => tryAll(kind, 'SIGKILL'), 180_000)
+
+  it.each(KINDS)('when its process is killed while its COMMIT is on its way (%s)', kind => dieInCommit(kind, 'SIGKILL'))
+
+  it.each(KINDS)('when its session is ended in its COMMIT (%s)', kind => dieInCommit(kind, 'terminate'))
 
   it('when its session is ended before any statement', () => tryAll('postgres + local', 'terminate'), 180_000)
 })

@@ -33,6 +33,11 @@ export class ActiveToxic implements Toxic {
     this.#message = trigger.message
   }
 
+  /** Whether the trigger has not come yet. */
+  get isWaiting(): boolean {
+    return this.#bytesUntil > 0 || this.#message !== undefined
+  }
+
   /** How many of these bytes still belong to the time before the trigger. */
   idleBytes(chunk: Buffer): number {
     if (this.#bytesUntil > 0) {

@@ -8,6 +8,8 @@ export interface Behaviour {
   /** Whether the connection cannot go on without the toxic, because bytes were lost. */
   readonly closesWhenRemoved?: boolean
   handle(stage: Stage, item: Item, arrivedMs: number): Promise<void>
+  /** Called when the toxic begins to act on a connection, whether something is said there or not. */
+  begin?(stage: Stage): void
 }
 
 /** Attributes are looked up for each item: they may be changed meanwhile. */
@@ -53,18 +55,20 @@ const slowClose: Make = toxic => ({
   }
 })
 
-/** The timer starts again with every chunk, so a busy connection never times out. */
+/** The silence is counted from the toxic's first moment, and anew from every chunk, so a busy connection never times out. */
 const timeout: Make = toxic => {
-  let timer: NodeJS.Timeout | undefined
+  const wait = (stage: Stage) => {
+    const ms = of(toxic, 'timeout')
+    if (ms > 0) stage.closeAfter(ms)
+  }
   return {
     closesWhenRemoved: true,
+    begin: wait,
     async handle(stage, item) {
-      // The end is dropped like everything else: nobody is told anything.
+      // What is said is dropped; that a side has gone is not.
+      if (isEnd(item)) return await stage.out(item)
       stage.drop(item)
-      const ms = of(toxic, 'timeout')
-      if (ms === 0) return
-      clearTimeout(timer)
-      timer = setTimeout(() => stage.close(), ms)
+      wait(stage)
     }
   }
 }
@@ -74,7 +78,7 @@ const resetPeer: Make = toxic => ({
     stage.drop(item)
     const ms = of(toxic, 'timeout')
     if (ms > 0) await new Promise(resolve => setTimeout(resolve, ms))
-    stage.close()
+    await stage.close()
   }
 })
 
@@ -110,7 +114,7 @@ const limitData: Make = toxic => {
       if (passed.length > 0) await stage.out(passed)
       if (seen < of(toxic, 'bytes')) return
       stage.drop(item.subarray(passed.length))
-      stage.close()
+      await stage.close()
     }
   }
 }

@@ -120,9 +120,9 @@ export class ProxyServer {
     return proxy
   }
 
-  async #create({ name, listen = '127.0.0.1:0', upstream, enabled = true }: Given): Promise<WireProxy> {
-    if (typeof name !== 'string' || name === '') throw new Refusal(400, 'missing required field: name')
-    if (typeof upstream !== 'string' || upstream === '') throw new Refusal(400, 'missing required field: upstream')
+  async #create(given: Given): Promise<WireProxy> {
+    const { name, upstream } = checkFields(given)
+    const { listen = '127.0.0.1:0', enabled = true } = given
     if (this.#proxies.has(name)) throw new Refusal(409, 'proxy already exists')
     const proxy = new WireProxy({ name, listen: asAddress(listen), upstream: asAddress(upstream) })
     if (enabled === true) await proxy.enable()
@@ -132,7 +132,10 @@ export class ProxyServer {
 
   async #populate(given: Given): Promise<unknown[]> {
     const made: unknown[] = []
-    for (const wanted of Object.values(given) as Given[]) {
+    const all = Object.values(given) as Given[]
+    // One that cannot be is the end of all of them, before any was touched.
+    for (const wanted of all) checkFields(wanted)
+    for (const wanted of all) {
       const before = typeof wanted.name === 'string' ? this.#proxies.get(wanted.name) : undefined
       const isSame = before?.state.listen === wanted.listen && before?.state.upstream === wanted.upstream
       if (before !== undefined && !isSame) {
@@ -161,6 +164,12 @@ export class ProxyServer {
     if (enabled === false) await proxy.disable()
     return { status: 200, body: proxy.state }
   }
+}
+
+function checkFields({ name, upstream }: Given): { readonly name: string; readonly upstream: string } {
+  if (typeof name !== 'string' || name === '') throw new Refusal(400, 'missing required field: name')
+  if (typeof upstream !== 'string' || upstream === '') throw new Refusal(400, 'missing required field: upstream')
+  return { name, upstream }
 }
 
 interface Place {

@@ -16,8 +16,8 @@ const HELD_MAX = 1_024
 export interface Surroundings {
   /** Passes on what comes out; resolves when there is room for more. */
   out(item: Item): Promise<void>
-  /** Closes both sides. Says whether it was by a reset. */
-  close(): boolean
+  /** Whether a side of this connection that is closed is reset. */
+  readonly resets: boolean
 }
 
 interface Held {
@@ -38,6 +38,7 @@ export class Stage {
   #isRemoved = false
   #isClosed = false
   #drained: (() => void) | undefined
+  #timer: NodeJS.Timeout | undefined
 
   constructor(toxic: ActiveToxic, around: Surroundings) {
     this.toxic = toxic
@@ -45,16 +46,20 @@ export class Stage {
     toxic.counters.links += 1
     this.#behaviour = BEHAVIOURS[toxic.type](toxic)
     this.#isStruck = this.#draw()
+    this.#begin()
   }
 
   /** The toxic has changed: it is drawn anew whether it acts here, and whoever waits goes on. */
   update(): void {
     this.#isStruck = this.#draw()
+    clearTimeout(this.#timer)
+    this.#begin()
     this.#wake?.()
   }
 
   /** Takes an item; resolves when it takes another. */
   async push(item: Item): Promise<void> {
+    if (this.#isClosed) return
     this.#held.push({ item, arrivedMs: performance.now() })
     if (!this.#isRunning) void this.#run()
     const heldMax = this.#behaviour.buffers === true ? HELD_MAX : 1
@@ -66,8 +71,10 @@ export class Stage {
   /** The toxic is gone: what is held passes at once. Resolves when nothing is held any more. */
   async remove(): Promise<void> {
     this.#isRemoved = true
+    clearTimeout(this.#timer)
     this.#wake?.()
-    if (this.#isStruck && this.#behaviour.closesWhenRemoved === true) this.#close()
+    // Toxiproxy closes those too on which the toxic was drawn not to act.
+    if (this.#behaviour.closesWhenRemoved === true) void this.close()
     if (!this.#isRunning) return
     await new Promise<void>(resolve => {
       this.#drained = resolve
@@ -77,10 +84,17 @@ export class Stage {
   /** The connection is over: nothing passes any more. */
   destroy(): void {
     this.#isClosed = true
+    clearTimeout(this.#timer)
     this.#held.length = 0
     this.#wake?.()
     this.#makeRoom()
     this.#drained?.()
+  }
+
+  /** Closes the connection when so much time has passed, unless it is said again before. */
+  closeAfter(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.close(), ms)
   }
 
   /** Waits, but not for a toxic that is removed, nor for a connection that is over. Says whether to go on. */
@@ -105,8 +119,13 @@ export class Stage {
     if (item !== END) this.toxic.counters.bytesDropped += item.length
   }
 
-  close(): void {
-    this.#close()
+  /** Nothing passes any more but the end of this direction, after what has passed: the other side is closed by it. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return
+    this.destroy()
+    this.toxic.counters.closes += 1
+    if (this.#around.resets) this.toxic.counters.resets += 1
+    await this.#around.out(END)
   }
 
   get isClosed(): boolean {
@@ -140,15 +159,12 @@ export class Stage {
     return this.#isStruck ? this.#behaviour.handle(this, item, arrivedMs) : this.out(item)
   }
 
-  #draw(): boolean {
-    return Math.random() < this.toxic.toxicity
+  #begin(): void {
+    if (this.#isStruck && !this.toxic.isWaiting) this.#behaviour.begin?.(this)
   }
 
-  #close(): void {
-    if (this.#isClosed) return
-    const isReset = this.#around.close()
-    this.toxic.counters.closes += 1
-    if (isReset) this.toxic.counters.resets += 1
+  #draw(): boolean {
+    return Math.random() < this.toxic.toxicity
   }
 
   #makeRoom(): void {

@@ -33,7 +33,9 @@ export class WireProxy {
       listen: this.#listen,
       upstream: this.#upstream,
       enabled: this.isEnabled,
-      toxics: this.#toxics.map(toxic => toxic.toJSON())
+      toxics: (['upstream', 'downstream'] as const).flatMap(stream =>
+        this.#toxics.filter(toxic => toxic.stream === stream).map(toxic => toxic.toJSON())
+      )
     }
   }
 

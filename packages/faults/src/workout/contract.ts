@@ -10,6 +10,7 @@ import {
   type Lease,
   type SqlSource
 } from '@alkblobs/core/engine'
+import { ApplicationFailure, together } from '../postgres/application.js'
 import type { Step } from './steps.js'
 import type { World } from './world.js'
 
@@ -47,6 +48,7 @@ async function named<T>(engine: Engine | undefined, work: () => Promise<T>): Pro
   try {
     return await work()
   } catch (error) {
+    if (error instanceof ApplicationFailure) throw error
     const kind = engine?.classify(error) ?? (error as { code?: ErrorCode }).code ?? 'unknown'
     // An error without a name is a finding of its own.
     if (kind === 'unknown') throw error
@@ -54,8 +56,14 @@ async function named<T>(engine: Engine | undefined, work: () => Promise<T>): Pro
   }
 }
 
-/** `table` is an empty one in the engine's database, where it judges tables. */
-export function contractSteps(definition: EngineDefinition, table?: SqlSource): readonly Step[] {
+export interface Company {
+  /** An empty table in the engine's database, where it judges tables. */
+  readonly table?: SqlSource
+  /** The address of the engine's database, where it takes part in transactions. */
+  readonly url?: string
+}
+
+export function contractSteps(definition: EngineDefinition, { table, url }: Company = {}): readonly Step[] {
   const key: BlobKey = formatKey('sha256', randomBytes(32))
   return [
     step(definition, 'the server', async ({ catalog, bodies }, call) => {
@@ -75,6 +83,16 @@ export function contractSteps(definition: EngineDefinition, table?: SqlSource): 
       if (table === undefined) return
       await catalog?.sqlLiveness?.register(table, call)
       await catalog?.sqlLiveness?.among([key], undefined, call)
+    }),
+    step(definition, 'a transaction', async ({ catalog }, call) => {
+      if (url === undefined || catalog?.joining === undefined) return
+      const { joining, meta } = catalog
+      // Beside another kv tier a catalog may hold no pool, and has nothing to be put into.
+      if ((await meta.read(call)) === undefined) return
+      await together(url, async transaction => {
+        const joined = await joining.join(transaction, call)
+        await joined.publish({ key, length: 1, bytes: { kind: 'none' }, trashDelayMs: 0 }, call)
+      })
     })
   ]
 }

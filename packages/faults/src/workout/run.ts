@@ -3,6 +3,7 @@ import { inspect } from 'node:util'
 import { during } from '../during.js'
 import { everyFailure } from '../every-failure.js'
 import type { Fault, FaultPlan, Strike } from '../plan.js'
+import { ApplicationFailure } from '../postgres/application.js'
 import { type Step, SweepAborted } from './steps.js'
 import type { World } from './world.js'
 
@@ -78,7 +79,7 @@ export async function everyFailureOf(
 }
 
 /**
- * The oracle. Over a store that is opened anew: everything acknowledged is there, byte for byte; and when the time of everything that a
+ * The oracle. Over a store that is opened anew: everything acknowledged is there, byte for byte; no entry is there without its bytes; and when the time of everything that a
  * fault left behind has run out, one round of maintenance and sweeping leaves nothing beside it.
  */
 export async function assertWhole(world: World): Promise<void> {
@@ -90,6 +91,10 @@ export async function assertWhole(world: World): Promise<void> {
     if (read === undefined) throw new Error(`an acknowledged entry is gone: ${key}`)
     if (!Buffer.from(read).equals(bytes)) throw new Error(`an acknowledged entry has other bytes: ${key}`)
   }
+  // Before anything is tidied up: what was interrupted may have left stages and trash, and never half an entry.
+  const half = await store.verify()
+  if (half.corrupt.length + half.dangling.length > 0)
+    throw new Error(`half entries: ${half.corrupt.length} corrupt, ${half.dangling.length} without their bodies`)
   await subject.expire()
   await store.maintain({ scan: true })
   for (let times = 0; times < 2; times++) {
@@ -114,7 +119,7 @@ async function bounded<T>(what: string, work: Promise<T>, limitMs: number): Prom
 
 /** A failure of ours: with a code of the library, and without anything secret in any corner of it. */
 function assertPresentable(world: World, step: Step, error: unknown): asserts error is { readonly code: string } {
-  if (error instanceof SweepAborted) return
+  if (error instanceof SweepAborted || error instanceof ApplicationFailure) return
   const { code } = error as { code?: unknown }
   if (error instanceof Hang || typeof code !== 'string' || !code.startsWith('ERR_BLOB_')) throw error
   const text = inspect(error, { depth: 12, showHidden: true, maxStringLength: null, maxArrayLength: null })

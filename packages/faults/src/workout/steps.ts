@@ -3,6 +3,7 @@
  * failed a further run must succeed.
  */
 import { Readable } from 'node:stream'
+import type { BlobKey } from '@alkblobs/core/engine'
 import type { Held, World } from './world.js'
 
 export interface Step {
@@ -92,6 +93,25 @@ const putting: readonly Step[] = [
     const writer = world.store.writer()
     await writer.write(world.large)
     await writer.discard()
+  })
+]
+
+const joining: readonly Step[] = [
+  step('joining', 'two blobs and the rows that refer to them', async world => {
+    const { subject, store } = world
+    // The long one first: its calls then meet nothing that the transaction has locked already.
+    const contents = [world.large, world.small]
+    const keys = await subject.together?.(async (transaction, refer) => {
+      const joined = await store.joining(transaction)
+      const made: BlobKey[] = []
+      for (const bytes of contents) {
+        const { key } = await joined.put(bytes)
+        await refer(key)
+        made.push(key)
+      }
+      return made
+    })
+    for (const [at, key] of (keys ?? []).entries()) world.keep(key, contents[at] as Buffer)
   })
 ]
 
@@ -277,4 +297,4 @@ export class SweepAborted extends Error {
 }
 
 /** Every step, in an order in which an application may take them. */
-export const steps: readonly Step[] = [...putting, ...reading, ...removing, ...keeping]
+export const steps: readonly Step[] = [...putting, ...joining, ...reading, ...removing, ...keeping]

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Store } from '@alkblobs/core'
 import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
+import type { Together } from '../postgres/application.js'
 
 /** What the author of an engine brings. */
 export interface Subject {
@@ -24,6 +25,11 @@ export interface Subject {
   readonly secrets?: readonly string[]
   /** Registers an empty table of that name, made if it is not there, as a judge of liveness, where the catalog judges tables. */
   protectTable?(store: Store, table: string): Promise<{ remove(): void }>
+  /**
+   * Runs work in a transaction of an application beside the store, where the store takes part in such transactions (`together` of this kit).
+   * Afterwards it looks past the store, and throws an error of no library if a row is there without its entry, or an entry without its row.
+   */
+  together?<T>(work: Together<T>): Promise<T>
 }
 
 /** A blob that was acknowledged, with what it is. */

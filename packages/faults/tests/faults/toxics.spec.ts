@@ -78,12 +78,65 @@ describe('the API', () => {
     expect(answer.status).toBe(403)
   })
 
-  it('enables everything and removes every toxic when it is reset', async () => {
+  it('answers with the status of each kind of call', async () => {
+    const at = await echo()
+    const name = `row-${randomUUID()}`
+    const ask = async (method: string, path: string, body?: unknown) => {
+      const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
+      const answer = await fetch(new URL(path, found.faults.url), {
+        method,
+        headers: { 'user-agent': 'rows' },
+        ...(text === undefined ? {} : { body: text })
+      })
+      await answer.text()
+      return answer.status
+    }
+    const one = { name, listen: '127.0.0.1:0', upstream: `127.0.0.1:${at.port}` }
+    expect(await ask('POST', '/proxies', one)).toBe(201)
+    expect(await ask('POST', '/proxies', '{')).toBe(400)
+    expect(await ask('GET', `/proxies/${name}`)).toBe(200)
+    expect(await ask('PATCH', `/proxies/${name}`, { enabled: true })).toBe(200)
+    const toxics = `/proxies/${name}/toxics`
+    expect(await ask('POST', toxics, { type: 'latency', attributes: { latency: 1 } })).toBe(200)
+    expect(await ask('POST', toxics, { type: 'latency', name: 'half', attributes: { latency: 1.5 } })).toBe(400)
+    expect(await ask('GET', `${toxics}/latency_downstream`)).toBe(200)
+    expect(await ask('GET', `${toxics}/latency_upstream`)).toBe(404)
+    expect(await ask('PATCH', `${toxics}/latency_downstream`, { toxicity: 0.5 })).toBe(200)
+    expect(await ask('PATCH', `${toxics}/latency_upstream`, { toxicity: 0.5 })).toBe(404)
+    expect(await ask('DELETE', `${toxics}/latency_downstream`)).toBe(204)
+    expect(await ask('POST', '/populate', [one])).toBe(201)
+    expect(await ask('POST', '/populate', [{ name }])).toBe(400)
+    expect(await ask('DELETE', `/proxies/${name}`)).toBe(204)
+    expect(await ask('DELETE', `/proxies/${name}`)).toBe(404)
+  })
+
+  it('lists what is between the client and the server before what is between the server and the client', async () => {
     const proxy = await proxyTo(await echo())
-    await proxy.add({ type: 'timeout', attributes: { timeout: 0 } })
-    await proxy.disable()
-    await found.faults.reset()
-    expect(await proxy.state()).toMatchObject({ enabled: true, toxics: [] })
+    for (const [stream, name] of [
+      ['downstream', 'first'],
+      ['upstream', 'second'],
+      ['downstream', 'third']
+    ] as const) {
+      await proxy.add({ name, type: 'latency', stream, attributes: { latency: 0 } })
+    }
+    expect((await proxy.toxics()).map(({ name }) => name)).toEqual(['second', 'first', 'third'])
+    expect((await proxy.state()).toxics.map(({ name }) => name)).toEqual(['second', 'first', 'third'])
+  })
+
+  it('closes what is open when a proxy is told to lead elsewhere', async () => {
+    const proxy = await proxyTo(await echo())
+    const before = await Client.to(proxy)
+    before.send('x')
+    await before.received(1)
+    const elsewhere = await listen(socket => void socket.write('elsewhere'))
+    await found.faults.call('PATCH', `/proxies/${proxy.name}`, {
+      enabled: true,
+      listen: `127.0.0.1:${proxy.port}`,
+      upstream: `127.0.0.1:${elsewhere.port}`
+    })
+    await before.ended
+    const after = await Client.to(proxy)
+    expect(`${await after.received(9)}`).toBe('elsewhere')
   })
 
   it('that does not answer is an error within the deadline', async () => {
@@ -93,17 +146,41 @@ describe('the API', () => {
 })
 
 describe('without toxics', () => {
-  it('everything passes unchanged, both ways, with the end', async () => {
-    const client = await Client.to(await proxyTo(await echo()))
+  it('everything passes unchanged, both ways, and then the end', async () => {
     const bytes = randomBytes(3 * 1024 * 1024)
-    client.socket.end(bytes)
+    const gathered: Buffer[] = []
+    const at = await listen(socket => {
+      socket.on('data', chunk => {
+        gathered.push(chunk)
+        if (gathered.reduce((sum, { length }) => sum + length, 0) === bytes.length) socket.end(Buffer.concat(gathered))
+      })
+    })
+    const client = await Client.to(await proxyTo(at))
+    client.socket.write(bytes)
     expect((await client.received(bytes.length)).equals(bytes)).toBe(true)
     expect(await client.ended).toEqual({ code: undefined })
   })
 
-  it('a client that reaches a dead server is connected, and then closed', async () => {
-    const client = await Client.to(await proxyTo({ host: '127.0.0.1', port: 1 }))
+  it('a side that has said all has heard all: there is no half of a connection', async () => {
+    let heard = ''
+    const at = await listen(socket => {
+      socket.on('data', chunk => {
+        heard += chunk
+      })
+      socket.on('end', () => socket.write('too late'))
+    })
+    const client = await Client.to(await proxyTo(at))
+    client.socket.end('all')
     await client.ended
+    expect(client.length).toBe(0)
+    expect(heard).toBe('all')
+  })
+
+  it('a client that reaches a dead server is connected, and then closed', async () => {
+    const proxy = await proxyTo({ host: '127.0.0.1', port: 1 })
+    await proxy.resetWhenClosed()
+    const client = await Client.to(proxy)
+    expect(await client.ended).toEqual({ code: undefined })
     expect(client.length).toBe(0)
   })
 })
@@ -183,6 +260,45 @@ describe('slow_close', () => {
 })
 
 describe('timeout', () => {
+  it('closes a connection on which nothing is said', async () => {
+    const proxy = await proxyTo(await echo())
+    const client = await Client.to(proxy)
+    await proxy.add({ type: 'timeout', attributes: { timeout: 200 } })
+    await client.ended
+    expect(client.length).toBe(0)
+  })
+
+  it.each(['upstream', 'downstream'] as const)('does not hide that a side has gone (%s)', async stream => {
+    let isGone: () => void = () => undefined
+    const gone = new Promise<void>(resolve => {
+      isGone = resolve
+    })
+    const proxy = await proxyTo(await listen(socket => void socket.resume().once('end', isGone)))
+    await proxy.add({ type: 'timeout', stream, attributes: { timeout: 0 } })
+    const client = await Client.to(proxy)
+    client.socket.destroy()
+    await gone
+  })
+
+  it('that never acted closes all the same when it is removed', async () => {
+    const proxy = await proxyTo(await echo())
+    await proxy.add({ type: 'timeout', toxicity: 0, attributes: { timeout: 0 } })
+    const client = await Client.to(proxy)
+    client.send('x')
+    await client.received(1)
+    await proxy.remove('timeout_downstream')
+    await client.ended
+  })
+
+  it('of which no connection is to be struck any more lets through', async () => {
+    const proxy = await proxyTo(await echo())
+    await proxy.add({ type: 'timeout', attributes: { timeout: 0 } })
+    const client = await Client.to(proxy)
+    await proxy.change('timeout_downstream', { toxicity: 0 })
+    client.send('x')
+    expect(`${await client.received(1)}`).toBe('x')
+  })
+
   it('drops everything, and closes after the silence', async () => {
     const proxy = await proxyTo(await echo())
     await proxy.add({ type: 'timeout', attributes: { timeout: 200 } })
@@ -243,6 +359,14 @@ describe('reset_peer', () => {
     await proxy.disable()
     expect(await client.ended).toEqual({ code: 'ECONNRESET' })
   })
+
+  it('that never acts makes a reset of a hanging up as well', async () => {
+    const proxy = await proxyTo(await listen(socket => void socket.once('data', () => socket.end())))
+    await proxy.resetWhenClosed()
+    const client = await Client.to(proxy)
+    client.send('x')
+    expect(await client.ended).toEqual({ code: 'ECONNRESET' })
+  })
 })
 
 describe('slicer', () => {
@@ -265,6 +389,35 @@ describe('limit_data', () => {
     client.send('0123456789')
     await client.ended
     expect(client.length).toBe(bytes)
+  })
+})
+
+describe('limit_data of more than the sockets hold', () => {
+  it('lets exactly that many bytes pass to a slow reader', async () => {
+    const bytes = 8 * 1024 * 1024
+    const proxy = await proxyTo(await listen(socket => void socket.write(randomBytes(2 * bytes))))
+    await proxy.add({ type: 'limit_data', attributes: { bytes } })
+    const client = await Client.to(proxy)
+    client.socket.pause()
+    await pause(200)
+    client.socket.resume()
+    await client.ended
+    expect(client.length).toBe(bytes)
+  })
+})
+
+describe('several toxics', () => {
+  it('hand on the end of a direction as they hand on its bytes', async () => {
+    const proxy = await proxyTo(await echo())
+    await proxy.add({ type: 'limit_data', attributes: { bytes: 2 } })
+    await proxy.add({ type: 'slow_close', attributes: { delay: 300 } })
+    const client = await Client.to(proxy)
+    client.send('xyz')
+    await client.received(2)
+    const start = performance.now()
+    await client.ended
+    expect(performance.now() - start).toBeGreaterThanOrEqual(250)
+    expect(client.length).toBe(2)
   })
 })
 

@@ -1,11 +1,14 @@
-// Takes one step over a pool and stops at one call of it, to be killed there. Says what was acknowledged as soon as it is.
+// Takes one step over a pool and stops at one call of it, of the contract or of a medium, to be killed there. Says what was acknowledged as soon
+// as it is.
+
 import { openStore } from '@alkblobs/core'
 import { local } from '@alkblobs/engine-local'
 import { createMedium, mem } from '@alkblobs/engine-mem'
 import { pglo } from '@alkblobs/engine-pglo'
 import { postgres } from '@alkblobs/engine-postgres'
 import { sqlite } from '@alkblobs/engine-sqlite'
-import { contractSteps, FaultPlan, faulty, Markers, perform, prepare, steps, World } from '@alkblobs/faults'
+import { contractSteps, FaultPlan, faulty, Markers, perform, prepare, steps, together, World } from '@alkblobs/faults'
+import { onMedium } from './medium.mjs'
 
 const given = JSON.parse(process.argv[2])
 const { kind, folder, url } = given.place
@@ -31,11 +34,12 @@ const subject = {
     }),
   expire: async () => {},
   residue: async () => ({}),
+  ...(kind.startsWith('postgres') && { together: work => together(url, work) }),
   ...(url && { protectTable: (store, table) => store.protect({ table: `public.${table}`, column: 'key' }) })
 }
 
 const markers = new Markers()
-const { step: name, operation, point, engine, live } = JSON.parse(await markers.reach('started'))
+const { step: name, operation, point, engine, inside, live } = JSON.parse(await markers.reach('started'))
 const plan = new FaultPlan()
 const world = new World(subject, definition => faulty(definition, plan))
 // What others have put is referenced too, or this one's sweeps would be right to take it.
@@ -44,13 +48,25 @@ world.onKeep = (key, bytes) => markers.say({ key, bytes: bytes.toString('base64'
 const used = { table: 'public.used', column: 'key' }
 const all = [
   ...steps,
-  ...[kv(), large()].filter(({ name }) => name !== 'mem').flatMap(each => contractSteps(each, used))
+  ...[kv(), large()].filter(({ name }) => name !== 'mem').flatMap(each => contractSteps(each, { table: used, url }))
 ]
 const step = all.find(each => each.operation === operation && each.name === name)
 const prepared = await prepare(world, step)
-plan.arm({
-  at: at => at.point === point && at.engine === engine && at.operation === operation,
-  how: { kind: 'act', act: () => markers.reach('held') }
-})
+if (inside === undefined) {
+  plan.arm({
+    at: at => at.point === point && at.engine === engine && at.operation === operation,
+    how: { kind: 'act', act: () => markers.reach('held') }
+  })
+} else onMedium(hold)
+
+const calls = []
+/** Tells every call, or waits at the one that is meant, with everything that this thread does, until it is killed. */
+function hold(call) {
+  calls.push(call)
+  if (call !== inside.call || calls.filter(each => each === call).length !== inside.nth) return
+  markers.say({ at: 'held', call })
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+}
 await perform(world, step, prepared)
-await markers.reach('passed')
+onMedium(undefined)
+await markers.reach('passed', { calls })
