@@ -15,8 +15,8 @@ export const CORE = [
     edits: [
       edit(
         'sweep/sweep.ts',
-        '  const lease = await pool.catalog.lease()\n',
-        '  const early = await view.ask()\n  const lease = await pool.catalog.lease()\n'
+        '  const lease = await pool.lease()\n',
+        '  const early = await view.ask()\n  const lease = await pool.lease()\n'
       ),
       edit(
         'sweep/sweep.ts',
@@ -112,7 +112,7 @@ export const CORE = [
     edits: [
       edit(
         'pins.ts',
-        'if (held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun\n    const isCurrent',
+        'if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun\n    const isCurrent',
         'if (begun.monotonicMs > 0) held.renewed = instant()\n    const isCurrent'
       )
     ],
