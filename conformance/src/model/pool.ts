@@ -48,6 +48,8 @@ export interface PoolSetup {
   readonly mode: StoreMode
   readonly windowDelayMs: number
   readonly trashDelayMs: number
+  /** Whether an expired pin row that is still there lives on when it is renewed: outside a fleet it does. */
+  readonly revives: boolean
 }
 
 export class PoolModel {
@@ -56,6 +58,7 @@ export class PoolModel {
   readonly mode: StoreMode
   windowDelayMs: number
   readonly trashDelayMs: number
+  readonly revives: boolean
   nowMs = 0
   /** Whether there is a pool at all: nothing is made before the first write. */
   exists = false
@@ -73,6 +76,7 @@ export class PoolModel {
     this.form = setup.form
     this.mode = setup.mode
     this.windowDelayMs = setup.windowDelayMs
+    this.revives = setup.revives
     // What dies with its process cannot wait.
     this.trashDelayMs = setup.form === 'inline' ? 0 : setup.trashDelayMs
   }
