@@ -1,5 +1,5 @@
 // `npm test`: sets the clone up and runs every part, each with a written time budget on two cores.
-//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`, `postgres-14` to `postgres-18`
+//   --only <part,…>   these parts alone         --with <part,…>   further parts: `pack`, `mutants`, `postgres-14` to `postgres-18`
 //   --only conformance  checks and prints the report of the last run of the columns
 //   --matrix          the columns on every version of PostgreSQL that there is: `--only` with all of `postgres-…`
 //   --whole           on other versions of PostgreSQL everything that needs a server, not the columns alone
@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import { faults } from './faults.mjs'
 import { lint } from './lint.mjs'
+import { mutants, mutantsFit } from './mutants.mjs'
 import { packCheck } from './pack-check.mjs'
 import { binariesOf, majors } from './postgres-versions.mjs'
 import { setup } from './setup.mjs'
@@ -24,7 +25,7 @@ const isLong = process.argv.includes('--long')
 const isWhole = process.argv.includes('--whole')
 const isMatrix = process.argv.includes('--matrix')
 
-const checks = async () => countChecks([...(await lint()), ...(await tidy()), ...(await snippets())])
+const checks = async () => countChecks([...(await lint()), ...(await tidy()), ...(await snippets()), ...mutantsFit()])
 
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
@@ -34,6 +35,7 @@ const parts = [
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance(isPartial() ? ['--embedded'] : []) },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
   { name: 'pack', budgetMinutes: 3, run: async () => countChecks(await packCheck()), onRequest: true },
+  { name: 'mutants', budgetMinutes: 2, run: async () => countChecks(await mutants()), onRequest: true },
   ...majors.map(major => ({
     name: `postgres-${major}`,
     budgetMinutes: isWhole ? 4 : 2.5,

@@ -53,16 +53,24 @@ export class Holder {
     this.released.clear()
   }
 
-  /** Everything held is renewed; what has no row any more is lost; what had expired protects as a new pin does. */
+  /** Whether the next renewal finds pins that are lost. */
+  losesPins(pool: PoolModel): boolean {
+    return [...this.held.keys()].some(content => !this.#isRenewable(pool, content))
+  }
+
+  /**
+   * Everything held is renewed. What has no row any more is lost, and in a fleet what has expired too; elsewhere that protects as a
+   * new pin does.
+   */
   renew(pool: PoolModel): void {
+    const rows = pool.pins.get(this)
     for (const [content, holds] of [...this.held]) {
-      const rows = pool.pins.get(this)
-      const expiresAtMs = rows?.get(content)
-      if (rows === undefined || expiresAtMs === undefined) {
+      if (rows === undefined || !this.#isRenewable(pool, content)) {
         for (const hold of holds) hold.isLost = true
         this.#end(content)
         continue
       }
+      const expiresAtMs = rows.get(content) as number
       if (!pool.isPinRowAlive(expiresAtMs)) pool.cancel(content)
       rows.set(content, Math.max(expiresAtMs, pool.nowMs + PIN_TTL_MS))
     }
@@ -71,6 +79,11 @@ export class Holder {
       const isOurs = writer.holder === this && !writer.isOver && expiresAtMs > pool.nowMs
       if (isOurs) writer.stageExpiresAtMs = pool.nowMs + STAGE_TTL_MS
     }
+  }
+
+  #isRenewable(pool: PoolModel, content: number): boolean {
+    const expiresAtMs = pool.pins.get(this)?.get(content)
+    return expiresAtMs !== undefined && (pool.revives || pool.isPinRowAlive(expiresAtMs))
   }
 
   #end(content: number): void {

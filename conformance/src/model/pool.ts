@@ -50,6 +50,8 @@ export interface PoolSetup {
   readonly trashDelayMs: number
   /** Small entries have a catalog in memory, large ones a durable one. */
   readonly hasTwoCatalogs: boolean
+  /** Whether an expired pin row that is still there lives on when it is renewed: outside a fleet it does. */
+  readonly revives: boolean
 }
 
 export class PoolModel {
@@ -59,6 +61,7 @@ export class PoolModel {
   windowDelayMs: number
   readonly trashDelayMs: number
   readonly hasTwoCatalogs: boolean
+  readonly revives: boolean
   nowMs = 0
   /** Whether there is a pool at all: nothing is made before the first write. */
   exists = false
@@ -77,6 +80,7 @@ export class PoolModel {
     this.mode = setup.mode
     this.hasTwoCatalogs = setup.hasTwoCatalogs
     this.windowDelayMs = setup.windowDelayMs
+    this.revives = setup.revives
     // What dies with its process cannot wait.
     this.trashDelayMs = setup.form === 'inline' ? 0 : setup.trashDelayMs
   }

@@ -40,7 +40,8 @@ export function stepKind<Args extends object>(draft: StepDraft<Args>): StepKind<
     args,
     canRun: world => draft.canRun?.(world, args) ?? true,
     async run(world) {
-      if (!toleratesReleases) await world.settle()
+      const { by, other } = args as { readonly by?: number; readonly other?: number }
+      if (!toleratesReleases) await world.settle([by, other].filter(number => number !== undefined))
       await draft.run(world, args)
     }
   })

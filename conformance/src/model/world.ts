@@ -9,7 +9,7 @@ import type { ApplicationTable, OpenTuning, StoreFactory } from '../factory.js'
 import { type Operation, tapped, watch } from '../tap.js'
 import { type ModelContent, modelContents } from './contents.js'
 import { Holder, type HoldModel, type SourceModel } from './holder.js'
-import { PoolModel, type WriterModel } from './pool.js'
+import { PIN_TTL_MS, PoolModel, type WriterModel } from './pool.js'
 
 /** How the pool of a run is tuned. */
 export interface ModelSetup {
@@ -60,6 +60,9 @@ export interface WriterHeld {
   readonly at: OpenStore
   readonly writer: ReturnType<Store['writer']>
 }
+
+/** The key of no content. */
+const ABSENT = `sha256:${'ab'.repeat(32)}`
 
 const READS: readonly Operation[] = ['find', 'read', 'list', 'explain', 'usage', 'length']
 
@@ -130,8 +133,9 @@ export class World {
     const { switches, tuning } = tuned(factory, setup, {})
     const store = await factory.open(tuning)
     const { form, mode } = store
-    const hasTwoCatalogs = factory.traits.includes('two-catalogs')
-    const world = new World(factory, setup, new PoolModel(contents, { ...setup, form, mode, hasTwoCatalogs }))
+    const { traits } = factory
+    const is = { hasTwoCatalogs: traits.includes('two-catalogs'), revives: !traits.includes('fleet') }
+    const world = new World(factory, setup, new PoolModel(contents, { ...setup, form, mode, ...is }))
     world.#add(store, switches)
     return world
   }
@@ -179,8 +183,17 @@ export class World {
     this.handedOut.push({ hold: holder.hold(content), thing })
   }
 
-  /** Brings every release to the catalog: `why` does so before it looks. */
-  async settle(): Promise<void> {
+  /**
+   * Brings every release to the catalog: `why` does so before it looks. In a fleet those who act renew first, by a delete of what is
+   * absent: a row that they lose is released too, and that must not come in the middle of what they do.
+   */
+  async settle(acting: readonly number[]): Promise<void> {
+    for (const { store, holder } of acting.map(number => this.at(number))) {
+      if (this.pool.revives || !holder.losesPins(this.pool)) continue
+      await store.delete(ABSENT)
+      holder.flush(this.pool)
+      holder.renew(this.pool)
+    }
     for (const { store, holder } of this.open) {
       if (holder.released.size === 0) continue
       await store.why(this.keyOf(0))
@@ -211,7 +224,7 @@ function tuned(
   const wrap = wrapOf(switches, pageLimit)
   const delays = { windowDelayMs: now.windowDelayMs ?? windowDelayMs, trashDelayMs }
   // Keys that `node:crypto` can tell: the model must not ask the store for them.
-  return { switches, tuning: { derivation: 'sha256', ...delays, ...threshold, wrap } }
+  return { switches, tuning: { derivation: 'sha256', pinTtlMs: PIN_TTL_MS, ...delays, ...threshold, wrap } }
 }
 
 function closedWithItsMedium(): void {}

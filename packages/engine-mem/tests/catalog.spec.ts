@@ -154,7 +154,8 @@ describe('entries', () => {
 
   it('lists a hundred thousand entries page by page without sorting each time', async () => {
     for (let n = 0; n < 100_000; n++) await put((n * 7919) % 100_000)
-    const started = performance.now()
+    // Processor time: what else this machine does is not counted.
+    const started = process.cpuUsage()
     let listed = 0
     for (let after: BlobKey | undefined; ; ) {
       const page = await catalog.list(after, 1_000, call)
@@ -164,7 +165,8 @@ describe('entries', () => {
     }
     expect(listed).toBe(100_000)
     // A sort per page takes more than five seconds.
-    expect(performance.now() - started).toBeLessThan(2_000)
+    const { user, system } = process.cpuUsage(started)
+    expect((user + system) / 1_000).toBeLessThan(2_000)
   })
 })
 
@@ -415,6 +417,23 @@ describe('trash', () => {
     )
     expect(await catalog.trash(undefined, 9, call)).toEqual([])
     expect(await catalog.usage(call)).toMatchObject({ trash: 1, stages: 1 })
+  })
+
+  it('keeps a row as it was trashed first: its tries, what it is of, and when it may be dropped', async () => {
+    await putLarge(1)
+    await removeMarked(1, (await marked(1)).mark)
+    await catalog.dropped([{ what: locator(1), retryAfterMs: 0 }], call)
+    const first = [{ what: locator(1), key: key(1), length: 9, attempts: 1 }]
+    expect(await catalog.trash(undefined, 9, call)).toEqual(first)
+
+    // Another entry that names the same body ends, and asks for a delay.
+    await catalog.stage([{ id: stage(2), ttlMs: 10_000 }], call)
+    const again = { key: key(2), length: 9, bytes: { ...staged(2), locator: locator(1) }, trashDelayMs: 0 }
+    await catalog.publish([again], call)
+    const removal = { kind: 'marked', key: key(2), mark: (await marked(2)).mark, live: false } as const
+    expect(await catalog.remove([removal], 60_000, undefined, call)).toMatchObject([{ outcome: 'deleted' }])
+    expect(await catalog.trash(undefined, 9, call)).toEqual(first)
+    expect((await catalog.usage(call)).trash).toBe(1)
   })
 
   it('tells a body that no row knows, and takes only that', async () => {

@@ -15,8 +15,8 @@ export const CORE = [
     edits: [
       edit(
         'sweep/sweep.ts',
-        '  const lease = await pool.catalog.lease()\n',
-        '  const early = await view.ask()\n  const lease = await pool.catalog.lease()\n'
+        '  const lease = await pool.lease()\n',
+        '  const early = await view.ask()\n  const lease = await pool.lease()\n'
       ),
       edit(
         'sweep/sweep.ts',
@@ -112,11 +112,31 @@ export const CORE = [
     edits: [
       edit(
         'pins.ts',
-        'if (held.renewed.monotonicMs < begun.monotonicMs) held.renewed = begun\n    const isCurrent',
+        'if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun\n    const isCurrent',
         'if (begun.monotonicMs > 0) held.renewed = instant()\n    const isCurrent'
       )
     ],
     killedBy: durable('hand over with a renewal, time passes | delete')
+  },
+  {
+    name: 'an instance of a fleet lets expired pins live on',
+    breaks: 'in a fleet what has expired stays expired (fleet.md)',
+    edits: [edit('store.ts', 'revives: config.fleet === undefined', 'revives: config !== undefined')],
+    killedBy: durable('fleet: pin and keep, renewal, time passes | sweep of what is staged')
+  },
+  {
+    name: 'an instance of a fleet hands out a pin that has expired already',
+    breaks: 'a put answered later than a TTL after it began looks at its row once more (fleet.md)',
+    edits: [edit('pins.ts', 'if (lost.pins.length > 0) return false', 'if (lost.pins.length > 1) return false')],
+    killedBy: durable('fleet: put and keep, time passes | sweep, sweep')
+  },
+  {
+    name: 'a renewal moves the first page of rows alone',
+    breaks: 'all pins and stages are renewed together (fleet.md)',
+    edits: [
+      edit('pins.ts', 'i < pins.length || i < stages.length; i', 'i === 0 && pins.length + stages.length > 0; i')
+    ],
+    killedBy: own('pins', 'moves every row and stage of the store')
   },
   {
     name: 'every put uses the same stage',

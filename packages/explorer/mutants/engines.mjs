@@ -1,5 +1,6 @@
 // Mutants of engine-mem, killed by the explorer, which runs on it, and of engine-sqlite, killed by that engine's own tests.
 const inline = test => ({ folder: 'packages/explorer', spec: 'tests/properties-inline.spec.ts', test })
+const memory = test => ({ folder: 'packages/engine-mem', spec: 'tests/catalog.spec.ts', test })
 const sqlite = (spec, test) => ({
   folder: 'packages/engine-sqlite',
   spec: `tests/${spec}.spec.ts`,
@@ -13,7 +14,7 @@ export const ENGINES = [
   {
     name: 'mem: what is put or pinned during a sweep is not kept',
     breaks: 'ENG-LEASE-4',
-    edits: [mem('medium.ts', '    this.held?.epoch.add(key)\n', '')],
+    edits: [mem('medium.ts', '    this.held?.epoch?.add(key)\n', '')],
     killedBy: inline('inline, small: hand over, put a stream | sweep, sweep')
   },
   {
@@ -34,7 +35,7 @@ export const ENGINES = [
     edits: [
       mem(
         'catalog/publish.ts',
-        "    session.protect(key, item.pin?.row)\n    return { outcome: 'existed', entry: found }",
+        "    session.protect(key, item.pin)\n    return { outcome: 'existed', entry: found }",
         "    return { outcome: 'existed', entry: found }"
       )
     ],
@@ -43,9 +44,7 @@ export const ENGINES = [
   {
     name: 'mem: a release ends the row of a newer put',
     breaks: 'ENG-RELEASE-1',
-    edits: [
-      mem('catalog/pins.ts', 'generation !== undefined && generation <= pin.generation', 'generation !== undefined')
-    ],
+    edits: [mem('catalog/pins.ts', 'found !== undefined && found.generation <= pin.generation', 'found !== undefined')],
     killedBy: inline('one instance, inline: put | put and keep || delete')
   },
   {
@@ -58,7 +57,13 @@ export const ENGINES = [
         'if (medium.rows < 0) return undefined'
       )
     ],
-    killedBy: { folder: 'packages/engine-mem', spec: 'tests/catalog.spec.ts' }
+    killedBy: memory('a sweep')
+  },
+  {
+    name: 'mem: what is in trash already is trashed anew',
+    breaks: 'a trash row is kept as it was trashed first',
+    edits: [mem('medium.ts', 'if (this.trash.has(what)) return', 'if (this.trash.has(what) && delayMs < 0) return')],
+    killedBy: memory('keeps a row as it was trashed first')
   },
   {
     name: 'sqlite: a staging does not look at pins again',

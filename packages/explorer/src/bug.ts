@@ -12,7 +12,8 @@ export interface Bug {
   readonly breaks: string
   /** Takes the place of the rules of the durable form. */
   readonly rules?: new (
-    medium: DurableMedium
+    medium: DurableMedium,
+    who: string
   ) => Rules
   /** Wraps the catalog of an instance, below its steps. */
   readonly catalog?: (inner: Catalog, at: Planting) => Catalog

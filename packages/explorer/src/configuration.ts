@@ -8,6 +8,8 @@ export interface Configuration {
   /** Names it in reports and in the ids of its schedules. */
   readonly name: string
   readonly form: 'inline' | 'durable'
+  /** Whether the catalog is on a server, by whose clock rows expire, and its stores are instances of a fleet. Default false. */
+  readonly fleet?: boolean
   /** Whether contents are longer than the threshold, so that their bytes go to the body store. Default false. */
   readonly large?: boolean
   /** Done one after the other, unexplored, by an instance that closes afterwards. */
@@ -60,6 +62,10 @@ export const PIN_TTL_MS = 10 * 60_000
 export const STAGE_TTL_MS = 15 * 60_000
 /** Longer than any row lives by itself. */
 export const LONG_MS = 20 * 60_000
+/** Two renewals late: a pin outlives this, and twice this only if it is renewed in between. */
+export const LAPSE_MS = (2 * PIN_TTL_MS) / 3
+/** How far the clock of a server is ahead of those of its clients: far enough that no expiry of the one is one of the other. */
+export const SERVER_AHEAD_MS = 7 * 60 * 60_000
 /** Entries up to this length are kept inline. */
 export const THRESHOLD = 4
 

@@ -6,6 +6,7 @@
 import type { SweepReport } from '@alkblobs/core'
 import type { BlobKey, Locator, StageId } from '@alkblobs/core/engine'
 import { stageOf } from './durable/bodies.js'
+import { PinLives } from './pin-lives.js'
 import type { Hold, Run } from './run.js'
 import type { Step } from './world.js'
 
@@ -22,9 +23,11 @@ export class Invariants {
   #lives = new Map<StageId, Stage>()
   /** Bodies that a medium lost by itself: nobody's fault. */
   readonly #vanished = new Set<Locator>()
+  readonly #pins: PinLives
 
   constructor(run: Run) {
     this.#run = run
+    this.#pins = new PinLives(run)
   }
 
   begin(): void {
@@ -34,6 +37,7 @@ export class Invariants {
       if (locator !== undefined && !bodies.sealed.has(locator)) this.#vanished.add(locator)
     }
     this.#lives = this.#livesNow()
+    this.#pins.follow()
     this.#before = this.#protections()
   }
 
@@ -51,6 +55,7 @@ export class Invariants {
   /** For a step that was looked at in an earlier walk. */
   follow(): void {
     this.#live()
+    this.#pins.follow()
     this.#before = this.#protections()
   }
 
@@ -61,6 +66,7 @@ export class Invariants {
       if (!this.#isThere(key)) this.#broken('S3', 'a referenced entry is gone', key)
     for (const key of this.#run.pool.view.keys()) this.#hasBytes(key)
     this.#live()
+    this.#pins.after(step)
     this.#before = this.#protections()
   }
 

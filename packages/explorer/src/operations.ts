@@ -1,7 +1,7 @@
 /** What instances do: the operations of a store as an application uses them, with what it may rely on afterwards. */
 import { GcRefusedError, isBlobError, type Pin } from '@alkblobs/core'
 import { bytesOf, type Content, type Operation } from './configuration.js'
-import type { Actor } from './run.js'
+import type { Actor, Hold } from './run.js'
 
 interface PutHow {
   /** Writes a reference under the pin before it lets go. */
@@ -50,7 +50,7 @@ export function pin(content: Content, how: Pick<PutHow, 'refers' | 'keeps'> = {}
 /** A reference counts if the pin is held once it is durable; else the application takes it back. */
 async function useUnderPin(actor: Actor, content: Content, held: Pin, { refers, keeps }: PutHow): Promise<void> {
   const { run, who } = actor
-  const hold = { who, key: held.key, pin: held }
+  const hold: Hold = { who, key: held.key, pin: held, isLost: false }
   run.invariants.holds(hold)
   run.holds.add(hold)
   if (refers === true) {

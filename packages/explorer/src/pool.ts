@@ -1,9 +1,9 @@
 /** The media of one schedule and the stores that are opened over them. */
 import { openStore, type Store } from '@alkblobs/core'
-import type { Catalog, EngineDefinition, Lease } from '@alkblobs/core/engine'
+import type { Catalog, EngineDefinition, Lease, ServerCatalog } from '@alkblobs/core/engine'
 import { createMedium, type MemMedium, mem } from '@alkblobs/engine-mem'
 import type { Bug, Planting } from './bug.js'
-import { type Configuration, PIN_TTL_MS, STAGE_TTL_MS, THRESHOLD } from './configuration.js'
+import { type Configuration, PIN_TTL_MS, SERVER_AHEAD_MS, STAGE_TTL_MS, THRESHOLD } from './configuration.js'
 import { Bodies, BodyMedium } from './durable/bodies.js'
 import { catalogOf } from './durable/catalog.js'
 import { definitionOf } from './durable/engine.js'
@@ -21,8 +21,16 @@ export interface Media {
   readonly bodies: BodyMedium
 }
 
-export function freshMedia({ form }: Configuration): Media {
-  return { catalog: form === 'inline' ? createMedium() : new DurableMedium(), bodies: new BodyMedium() }
+export function freshMedia({ form, fleet = false }: Configuration): Media {
+  const durable = () => new DurableMedium(fleet ? SERVER_AHEAD_MS : 0)
+  return { catalog: form === 'inline' ? createMedium() : durable(), bodies: new BodyMedium() }
+}
+
+/** What makes a catalog one that a fleet may share; none of it changes, so none of it is a step. */
+const SERVER: ServerCatalog = {
+  sessionsMax: 2,
+  identity: async () => ({ system: 'the server', database: '1', timeline: 1 }),
+  unfit: async () => undefined
 }
 
 export class Pool {
@@ -49,7 +57,8 @@ export class Pool {
     this.still = stillnessOf(configuration, stills && bug === undefined)
     if (catalog instanceof DurableMedium) {
       this.durable = catalog.copy()
-      this.view = viewOfDurable(this.durable, () => world.clockMs)
+      const { clockAheadMs } = this.durable
+      this.view = viewOfDurable(this.durable, () => world.clockMs + clockAheadMs)
     } else {
       this.#mem = copyOfMem(catalog)
       this.view = viewOfMem(this.#mem)
@@ -62,7 +71,7 @@ export class Pool {
   }
 
   open(who: string, splits: boolean): Promise<Store> {
-    const { large = false, windowDelayMs = 0, trashDelayMs = 0 } = this.#configuration
+    const { large = false, windowDelayMs = 0, trashDelayMs = 0, fleet = false } = this.#configuration
     const onLease = (lease: Lease) => void this.#leases.set(who, [...(this.#leases.get(who) ?? []), lease])
     const how: Scheduling = { world: this.#world, who, splits, still: this.still, onLease }
     return openStore({
@@ -74,7 +83,7 @@ export class Pool {
       trashDelayMs,
       pinTtlMs: PIN_TTL_MS,
       stageTtlMs: STAGE_TTL_MS,
-      instanceId: who
+      ...(fleet ? { fleet: { instanceId: who, sharedMedia: 'operator-declared' } } : { instanceId: who })
     })
   }
 
@@ -101,9 +110,10 @@ export class Pool {
         }
       }
     }
-    const rules = new (this.#bug?.rules ?? Rules)(this.durable as DurableMedium)
+    const rules = new (this.#bug?.rules ?? Rules)(this.durable as DurableMedium, how.who)
     const mint = () => this.#world.unique(16).toString('hex')
-    return definitionOf('durable', { catalog: scheduled(catalogOf(rules, mint)) })
+    const server = this.#configuration.fleet === true ? { server: SERVER } : {}
+    return definitionOf('durable', { catalog: scheduled({ ...catalogOf(rules, mint), ...server }) })
   }
 
   #bodiesEngine(how: Scheduling): EngineDefinition {

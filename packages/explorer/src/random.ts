@@ -1,7 +1,7 @@
 /** Schedules chosen by a seed, over configurations made from it: larger than what a search can walk to its end. */
 import { surround } from './ambient.js'
 import type { Configuration, Content, Event, Instance, Operation } from './configuration.js'
-import { CONTENTS, LONG_MS } from './configuration.js'
+import { CONTENTS, LAPSE_MS, LONG_MS } from './configuration.js'
 import { forget, maintain, pin, put, remove, renew, repair, sweep } from './operations.js'
 import { Run } from './run.js'
 import { walk } from './schedule.js'
@@ -32,13 +32,16 @@ export function randomConfiguration(seed: number): Configuration {
   if (draw(3) === 0) actors.push({ on: 'A', does: [renew(), operation(draw)] })
   const before: Operation[] = CONTENTS.filter(() => draw(2) === 0).map(content => put(content))
   if (draw(2) === 0) before.push(sweep())
-  return { name: `random ${seed}`, form, large: draw(2) === 0, before, actors, events, mayFail: events.length > 0 }
+  const large = draw(2) === 0
+  const fleet = form === 'durable' && draw(2) === 0
+  return { name: `random ${seed}`, form, large, fleet, before, actors, events, mayFail: events.length > 0 }
 }
 
 const EVENTS: readonly Event[] = [
   { kind: 'crash', of: 'A' },
   { kind: 'crash', of: 'B' },
   { kind: 'pause', ms: LONG_MS },
+  { kind: 'pause', ms: LAPSE_MS },
   { kind: 'lease lost' },
   { kind: 'deadline missed', of: 'A' }
 ]

@@ -18,6 +18,8 @@ export interface Hold {
   readonly who: string
   readonly key: BlobKey
   readonly pin: Pin
+  /** Whether it was seen not to be held any more. */
+  isLost: boolean
 }
 
 /** A key that a put without a pin left to the window delay alone. */
@@ -162,7 +164,7 @@ export class Run {
 
   /** Everything the further course depends on, in one text. */
   digest(): string {
-    const holds = [...this.holds].map(({ who, key }) => who + key).sort()
+    const holds = [...this.holds].map(({ who, key, isLost }) => who + key + isLost).sort()
     const { view, bodies } = this.pool
     const parts = [this.world.digest(), view.dump(), bodies.dump(), [...this.references].sort(), holds]
     return `${parts.join('|')}|${this.invariants.digest()}`
@@ -184,7 +186,9 @@ export class Run {
   async #open(who: string): Promise<Store> {
     const { actors, source = 'enumerating' } = this.configuration
     const isShared = actors.filter(({ on }) => on === who).length > 1
-    const store = await this.world.as(who, () => this.pool.open(who, isShared))
+    // A server answers over a network: time may pass between the effect of a call and its answer.
+    const splits = isShared || this.configuration.fleet === true
+    const store = await this.world.as(who, () => this.pool.open(who, splits))
     this.stores.set(who, store)
     const { world, references } = this
     const asking = { who, touches: { reads: ['references'] } as Footprint, isStill: this.pool.still.has('references') }

@@ -76,6 +76,7 @@ export function scheduledCatalog(inner: Catalog, how: Scheduling): Catalog {
   return {
     form: inner.form,
     inlineLengthMax: inner.inlineLengthMax,
+    ...(inner.server && { server: inner.server }),
     meta: meta(inner, caller),
     ...looking(inner, caller),
     ...writing(inner, caller),

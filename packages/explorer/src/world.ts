@@ -20,6 +20,8 @@ export interface Step {
 
 interface Parked extends Step {
   readonly happen: () => void
+  /** An answer that is under way: a part of the state that neither the medium nor anybody's history shows. */
+  readonly carries: string
 }
 
 /** A call to park. */
@@ -98,7 +100,7 @@ export class World implements Surroundings {
         }
         if (!split) return arrive()
         this.tell(who, `${label}: ${answer}, not yet told`)
-        this.#park(who, `hears of ${label}`, NOTHING, arrive)
+        this.#park(who, `hears of ${label}`, NOTHING, arrive, answer)
       }
       this.#park(who, label, touches, () => {
         effect().then(
@@ -154,10 +156,10 @@ export class World implements Surroundings {
 
   /**
    * Everything that the instances' further course depends on, beside the medium: what each was answered, in its order and with
-   * the time of it, and which steps wait. Core is deterministic, so equal histories mean equal processes.
+   * the time of it, which steps wait, and what they carry. Core is deterministic, so equal histories mean equal processes.
    */
   digest(): string {
-    const waiting = this.#parked.map(({ id }) => id).sort()
+    const waiting = this.#parked.map(({ id, carries }) => `${id} ${carries}`).sort()
     return `${this.clockMs}|${this.seen()}|${waiting.join()}|${[...this.#gone].sort().join()}`
   }
 
@@ -213,8 +215,8 @@ export class World implements Surroundings {
     for (const { who, happen } of this.#parked.splice(0)) this.as(who, happen)
   }
 
-  #park(who: string, label: string, touches: Footprint, happen: () => void): Parked {
-    const parked = { id: `${who}${this.#next(who)}`, who, label, touches, happen }
+  #park(who: string, label: string, touches: Footprint, happen: () => void, carries = ''): Parked {
+    const parked = { id: `${who}${this.#next(who)}`, who, label, touches, happen, carries }
     this.#parked.push(parked)
     return parked
   }

@@ -1,6 +1,6 @@
 /** The reductions of the search against a plain enumeration: they may cut walks, never an end that a schedule can come to. */
 import { describe, expect, it } from 'vitest'
-import type { Configuration } from '../src/configuration.js'
+import { type Configuration, LONG_MS } from '../src/configuration.js'
 import { pin, put, remove, sweep } from '../src/operations.js'
 import { type Found, type Reductions, search } from '../src/search.js'
 import { isReplaying, SEARCH_TIMEOUT_MS } from './searching.js'
@@ -62,6 +62,18 @@ const small: readonly Configuration[] = [
     mayFail: true,
     actors: [
       { on: 'A', does: [put('K1')] },
+      { on: 'B', does: [remove('K1')] }
+    ]
+  },
+  {
+    name: 'a fleet, and time that passes',
+    form: 'durable',
+    fleet: true,
+    before: [put('K1')],
+    events: [{ kind: 'pause', ms: LONG_MS }],
+    mayFail: true,
+    actors: [
+      { on: 'A', does: [pin('K1', { keeps: true })] },
       { on: 'B', does: [remove('K1')] }
     ]
   }

@@ -44,10 +44,16 @@ export class DurableMedium {
   lock: number | undefined
   /** Leases ever taken: the fence. */
   leases = 0
+  /** How far the catalog's clock is ahead of those of its instances. */
+  readonly clockAheadMs: number
+
+  constructor(clockAheadMs = 0) {
+    this.clockAheadMs = clockAheadMs
+  }
 
   /** A copy that shares nothing that changes: rows are replaced, never changed. */
   copy(): DurableMedium {
-    const copy = new DurableMedium()
+    const copy = new DurableMedium(this.clockAheadMs)
     copyRows(this.entries, copy.entries)
     copyRows(this.window, copy.window)
     copyRows(this.stages, copy.stages)

@@ -26,14 +26,17 @@ export interface PinWanted {
 
 export class Rows {
   readonly medium: DurableMedium
+  /** Whose calls these are: for rules that are broken. */
+  readonly who: string
 
-  constructor(medium: DurableMedium) {
+  constructor(medium: DurableMedium, who = '') {
     this.medium = medium
+    this.who = who
   }
 
-  /** The catalog's clock: that of the machine all instances share (ENG-6). */
+  /** The catalog's clock (ENG-6): that of the machine all instances share, or of the server. */
   now(): number {
-    return Date.now()
+    return Date.now() + this.medium.clockAheadMs
   }
 
   /** The contract stamp (ENG-PUBLISH-1, ENG-REMOVE-1). */

@@ -1,6 +1,7 @@
 /** The kept list of planted bugs, each with the smallest configuration that finds it. */
-import { type Configuration, LONG_MS, type Operation, type Planted } from '../configuration.js'
+import { type Configuration, LAPSE_MS, LONG_MS, type Operation, type Planted } from '../configuration.js'
 import { maintain, pin, put, remove, renew, repair, sweep, vanish } from '../operations.js'
+import * as fleets from './fleets.js'
 import * as rules from './rules.js'
 import * as wrappers from './wrappers.js'
 
@@ -23,6 +24,25 @@ const handover = pin('K1', { refers: true })
 const put1 = put('K1', { refers: true })
 const streamed = put('K1', { refers: true, streams: true })
 const large = { large: true } as const
+
+const kept = [put('K1', { keeps: true })]
+const lapse = { kind: 'pause', ms: LAPSE_MS } as const
+
+/** An instance of a fleet whose renewal comes round at any time, and another that maintains and deletes. */
+function fleet(name: string, does: readonly Operation[], events: Configuration['events'] & object): Configuration {
+  return {
+    ...over(name, {}),
+    fleet: true,
+    before: [],
+    events,
+    mayFail: true,
+    actors: [
+      { on: 'A', does },
+      { on: 'A', does: [renew()] },
+      { on: 'B', does: [maintain(false), remove('K1')] }
+    ]
+  }
+}
 
 const LIST: readonly Planted[] = [
   {
@@ -179,7 +199,24 @@ const LIST: readonly Planted[] = [
   {
     bug: rules.stagesAreUnknown,
     configuration: over('large put, maintenance', { A: [streamed], B: [maintain()] }, { ...large, before: [] })
-  }
+  },
+  { bug: fleets.revivesInAFleet, configuration: fleet('put, renewal, a pause', kept, [pause]) },
+  {
+    bug: fleets.renewsFirstPage,
+    configuration: {
+      ...over('two puts, renewal, two lapses', { A: [...kept, put('K2', { keeps: true }), renew()] }),
+      ...{ fleet: true, before: [], events: [lapse, lapse], mayFail: true }
+    }
+  },
+  {
+    bug: fleets.ignoresOtherOwners,
+    configuration: { ...over('put that is kept, two sweeps', { A: kept, B: [sweep(), sweep()] }), fleet: true }
+  },
+  {
+    bug: fleets.expiresByOwnClock,
+    configuration: { ...over('put that is kept, two sweeps', { A: kept, B: [sweep(), sweep()] }), fleet: true }
+  },
+  { bug: fleets.renewalMakesRows, configuration: fleet('put, renewal, delete, a pause', kept, [pause]) }
 ]
 
 /** Each under the name of its bug, so that the id of a schedule says which bug to plant for its replay. */
