@@ -2,8 +2,7 @@
  * Joins the writes of concurrent calls: what waits when a transaction begins is committed together, and pays for one sync.
  *
  *   1. A call queues a job and, if nobody is at work, asks for a turn of the event loop. All that queues in the same turn joins. Where
- *      the last job came alone nobody is waited for, so that puts made one after the other lose no time: what is queued in the
- *      same step joins, the rest is the next batch.
+ *      the last job came alone the rest of this turn is all that is waited for, so that puts made one after the other lose no time.
  *   2. A batch takes jobs from the head of the queue, up to JOBS_MAX and BYTES_MAX, and runs them in one transaction.
  *   3. File locked: the batch goes back to the head and waits. Any other failure: nothing of it was kept, and each of its jobs
  *      runs again in a transaction of its own, so that a job fails only itself.
@@ -69,8 +68,7 @@ export class GroupCommit {
 
   async #work(): Promise<void> {
     this.#isAtWork = true
-    if (this.#wasAlone) await undefined
-    else await turn()
+    await (this.#wasAlone ? restOfTurn() : turn())
     for (let attempts = 0; ; ) {
       const batch = this.#take()
       if (batch.length > 0) attempts = this.#commit(batch) ? 0 : attempts + 1
@@ -144,6 +142,11 @@ export class GroupCommit {
   #nextEnd(): number {
     return this.#queue.reduce((end, { call, giveUpAt }) => Math.min(end, call.deadlineMs, giveUpAt), Infinity)
   }
+}
+
+/** Until all promises have settled that can settle without the event loop. */
+function restOfTurn(): Promise<void> {
+  return new Promise(resolve => process.nextTick(resolve))
 }
 
 /** A turn of the event loop, in which everybody else gets on. */
