@@ -7,7 +7,7 @@
  */
 import type { CheckedReader } from './checked-bodies.js'
 import type { Derivation, Hasher } from './derive.js'
-import type { Entry, Locator, Place } from './engine.js'
+import type { Entry, Place } from './engine.js'
 import { BlobRemovedError, CorruptBlobError, EngineError } from './errors.js'
 import type { BlobKey } from './key.js'
 import { WINDOW_LENGTH } from './limits.js'
@@ -75,12 +75,21 @@ export class Reading {
     for (;;) {
       const { entry, body } = this.#found
       if (body !== undefined) return this.#inlineChunk(body)
-      if (entry.place.tier === 'kv') await this.#lookAgain()
-      else {
-        const gone = this.#foundGone.bind(this)
-        const chunk = await this.#bodyChunk(entry.place.locator).catch(gone)
-        if (chunk !== undefined) return this.#fitting(chunk)
+      if (entry.place.tier === 'kv') {
+        await this.#lookAgain()
+        continue
       }
+      const range = { start: this.#offset, end: this.#range.end }
+      this.#reader ??= this.#pool.bodies.read(entry.place.locator, range, entry.key)
+      let chunk: Uint8Array | undefined
+      try {
+        chunk = await this.#reader.next()
+      } catch (error) {
+        await this.#foundGone(error)
+        continue
+      }
+      if (chunk === undefined) throw this.#short(this.#offset)
+      return this.#fitting(chunk)
     }
   }
 
@@ -90,16 +99,8 @@ export class Reading {
     return Uint8Array.prototype.slice.call(body, this.#offset, Math.min(this.#offset + WINDOW_LENGTH, this.#range.end))
   }
 
-  async #bodyChunk(locator: Locator): Promise<Uint8Array> {
-    const range = { start: this.#offset, end: this.#range.end }
-    this.#reader ??= this.#pool.bodies.read(locator, range, this.#found.entry.key)
-    const chunk = await this.#reader.next()
-    if (chunk === undefined) throw this.#short(this.#offset)
-    return chunk
-  }
-
   /** After a body was gone: goes on at the entry's new place, or says what became of it. */
-  async #foundGone(error: unknown): Promise<undefined> {
+  async #foundGone(error: unknown): Promise<void> {
     await this.close()
     const { entry } = this.#found
     if (!(error instanceof EngineError)) throw error
