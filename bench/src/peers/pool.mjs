@@ -2,12 +2,10 @@
 import { join } from 'node:path'
 import { openStore } from '@alkblobs/core'
 import { local } from '@alkblobs/engine-local'
-import { mem } from '@alkblobs/engine-mem'
 import { sqlite } from '@alkblobs/engine-sqlite'
 
-/** `catalog` is `sqlite`, a file in the folder, or `mem`. */
-export function openPool(folder, catalog = 'sqlite') {
-  const kv = catalog === 'mem' ? mem() : sqlite({ file: join(folder, 'kv.db') })
+/** `kv` is by default a file in the folder. */
+export function openPool(folder, kv = sqlite({ file: join(folder, 'kv.db') })) {
   return openStore({ kv, large: local({ root: join(folder, 'large') }) })
 }
 

@@ -37,7 +37,7 @@ function isWatched(channel: TracingChannel<object>): boolean {
   )
 }
 
-/** Runs an operation under its channel; it may fill in the trace as it learns more. */
+/** Runs an operation under its channel; it may fill in the trace as it learns more. @throws what `run` throws before it returns. */
 export function traced<T>(
   operation: Operation,
   durability: string,
@@ -47,11 +47,11 @@ export function traced<T>(
   const channel = channelOf(operation)
   if (!isWatched(channel)) return run(trace)
   const startedMs = performance.now()
-  return channel.tracePromise(
-    () =>
-      run(trace).finally(() => {
-        trace.durationMs = performance.now() - startedMs
-      }),
-    trace
-  )
+  return channel.tracePromise(async () => {
+    try {
+      return await run(trace)
+    } finally {
+      trace.durationMs = performance.now() - startedMs
+    }
+  }, trace)
 }

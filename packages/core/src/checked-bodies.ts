@@ -153,7 +153,7 @@ export class CheckedReader {
   async close(): Promise<void> {
     const iterator = this.#iterator
     this.#iterator = undefined
-    await this.#calls.run('read', READ, async () => iterator?.return?.())
+    if (iterator?.return !== undefined) await this.#calls.run('read', READ, async () => iterator.return?.())
   }
 }
 

@@ -110,7 +110,8 @@ async function askSources(view: LivenessView | undefined, marked: readonly Marke
     const live = new Set<BlobKey>()
     for (let i = 0; i < marked.length; i += PAGE_SIZE) {
       const keys = marked.slice(i, i + PAGE_SIZE).map(({ key }) => key)
-      for (const key of await answers.among(keys)) live.add(key)
+      const answer = await answers.among(keys)
+      for (const key of keys) if (answer.has(key)) live.add(key)
     }
     return { live, interrupted: false }
   } catch (error) {

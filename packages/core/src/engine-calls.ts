@@ -66,19 +66,23 @@ export class EngineCalls {
       })
       const work = attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal }))
       this.#running.add(work)
-      work
-        .then(
-          value => {
-            if (late) freeLate(value, abandon)
-            else if (this.#turns.isSpent) setImmediate(resolve, value)
-            else resolve(value)
-          },
-          error => reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
-        )
-        .finally(() => {
-          settle()
-          this.#running.delete(work)
-        })
+      // Once for each call of every operation, so no promise more than it takes: `finally` alone would make three.
+      const end = () => {
+        settle()
+        this.#running.delete(work)
+      }
+      work.then(
+        value => {
+          end()
+          if (late) freeLate(value, abandon)
+          else if (this.#turns.isSpent) setImmediate(resolve, value)
+          else resolve(value)
+        },
+        error => {
+          end()
+          reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
+        }
+      )
     })
   }
 
@@ -145,8 +149,12 @@ export async function closeAll(calls: readonly EngineCalls[]): Promise<void> {
 }
 
 /** A method that throws before it returns a promise fails like one that rejects. */
-async function attempt<T>(method: () => Promise<T>): Promise<T> {
-  return method()
+function attempt<T>(method: () => Promise<T>): Promise<T> {
+  try {
+    return Promise.resolve(method())
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }
 
 /** Frees what came too late; nobody waits for it, so nobody can be told if that fails. */

@@ -21,11 +21,11 @@ export class Lifecycle {
   /** Runs one operation; refused once the store is closing. */
   async run<T>(operation: () => Promise<T>): Promise<T> {
     this.assertOpen()
-    const end = this.begin()
+    this.#running++
     try {
       return await operation()
     } finally {
-      end()
+      this.#end()
     }
   }
 
@@ -36,7 +36,7 @@ export class Lifecycle {
     return () => {
       if (ended) return
       ended = true
-      if (--this.#running === 0) this.#idle?.()
+      this.#end()
     }
   }
 
@@ -44,6 +44,10 @@ export class Lifecycle {
   close(drainMs: number, release: () => Promise<void>): Promise<void> {
     this.#closed ??= this.#close(drainMs, release)
     return this.#closed
+  }
+
+  #end(): void {
+    if (--this.#running === 0) this.#idle?.()
   }
 
   async #close(drainMs: number, release: () => Promise<void>): Promise<void> {

@@ -45,13 +45,15 @@ export class Looking {
 
   async get(key: BlobKey, { signal, verify }: HowToRead, trace: OperationTrace): Promise<StoredBlob | undefined> {
     const { pool, derivation, lifecycle } = this.#parts
-    await pool.ready()
+    const waiting = pool.ready()
+    if (waiting !== undefined) await waiting
     const found = await pool.catalog.read(key, signal)
     if (found === undefined) return undefined
-    assertLength(found.entry)
-    trace.length = found.entry.length
-    trace.tier = found.entry.place.tier
-    return new StoredBlob({ pool, derivation, found, verify, signal, lifecycle })
+    const { entry, body } = found
+    assertLength(entry)
+    trace.length = entry.length
+    trace.tier = entry.place.tier
+    return new StoredBlob({ pool, derivation, found: { entry, body }, verify, signal, lifecycle })
   }
 
   /** One entry or `undefined` for each key, in their order. */

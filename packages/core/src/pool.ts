@@ -88,9 +88,12 @@ export class Pool {
       throw new PoolRefusedError('media', 'the large tier belongs to another pool than the kv tier')
   }
 
-  /** Before a read: a volatile catalog first learns what its bodies hold. Nothing is made on a virgin medium. */
-  ready(): Promise<void> {
-    if (!this.volatile || this.#bodies === undefined) return DONE
+  /**
+   * Before a read: a volatile catalog first learns what its bodies hold. Nothing is made on a virgin medium. `undefined` where there is
+   * nothing to wait for.
+   */
+  ready(): Promise<void> | undefined {
+    if (!this.volatile || this.#bodies === undefined) return undefined
     if (this.#established !== undefined) return this.#established
     this.#ready ??= retryable(this.#recoverIfClaimed(), () => {
       this.#ready = undefined
@@ -287,8 +290,6 @@ export class Pool {
 
 /** Each attempt that fails means that somebody else has just made the pool, so the next look finds it. */
 const CREATE_ATTEMPTS = 3
-
-const DONE = Promise.resolve()
 
 /** A memoised step whose failure is forgotten, so that the next caller tries again. */
 function retryable(step: Promise<void>, forget: () => void): Promise<void> {

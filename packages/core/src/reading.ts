@@ -14,10 +14,10 @@ import { WINDOW_LENGTH } from './limits.js'
 import type { Pool } from './pool.js'
 import type { Range } from './range.js'
 
-/** An entry as it was found, with its body where that is inline. */
+/** An entry as it was found, with its body where that is inline and was not given away. */
 export interface FoundEntry {
   readonly entry: Entry
-  readonly body?: Uint8Array | undefined
+  body?: Uint8Array | undefined
 }
 
 export interface ReadingParts {
@@ -75,9 +75,21 @@ export class Reading {
     for (;;) {
       const { entry, body } = this.#found
       if (body !== undefined) return this.#inlineChunk(body)
-      const gone = this.#foundGone.bind(this)
-      const chunk = await this.#bodyChunk(entry.place).catch(gone)
-      if (chunk !== undefined) return this.#fitting(chunk)
+      if (entry.place.tier === 'kv') {
+        await this.#lookAgain()
+        continue
+      }
+      const range = { start: this.#offset, end: this.#range.end }
+      this.#reader ??= this.#pool.bodies.read(entry.place.locator, range, entry.key)
+      let chunk: Uint8Array | undefined
+      try {
+        chunk = await this.#reader.next()
+      } catch (error) {
+        await this.#foundGone(error)
+        continue
+      }
+      if (chunk === undefined) throw this.#short(this.#offset)
+      return this.#fitting(chunk)
     }
   }
 
@@ -87,18 +99,8 @@ export class Reading {
     return Uint8Array.prototype.slice.call(body, this.#offset, Math.min(this.#offset + WINDOW_LENGTH, this.#range.end))
   }
 
-  async #bodyChunk(place: Place): Promise<Uint8Array> {
-    if (place.tier === 'kv')
-      throw new CorruptBlobError(this.#found.entry.key, 'its record promises an inline body that is not there')
-    const range = { start: this.#offset, end: this.#range.end }
-    this.#reader ??= this.#pool.bodies.read(place.locator, range, this.#found.entry.key)
-    const chunk = await this.#reader.next()
-    if (chunk === undefined) throw this.#short(this.#offset)
-    return chunk
-  }
-
   /** After a body was gone: goes on at the entry's new place, or says what became of it. */
-  async #foundGone(error: unknown): Promise<undefined> {
+  async #foundGone(error: unknown): Promise<void> {
     await this.close()
     const { entry } = this.#found
     if (!(error instanceof EngineError)) throw error
@@ -106,12 +108,18 @@ export class Reading {
     if (error.kind === 'corrupt' && error.cause !== undefined)
       throw new CorruptBlobError(entry.key, 'the medium cannot give its bytes back', error)
     if (error.kind !== 'gone') throw error
-    const now = await this.#pool.catalog.read(entry.key)
-    if (now === undefined) throw new BlobRemovedError(entry.key)
-    if (samePlace(now.entry.place, entry.place)) {
+    await this.#lookAgain()
+    if (samePlace(this.#found.entry.place, entry.place)) {
       throw new CorruptBlobError(entry.key, 'its body is missing from the medium', error)
     }
-    if (now.entry.length !== entry.length) throw this.#short(now.entry.length)
+  }
+
+  /** Asks the catalog again where the bytes are. */
+  async #lookAgain(): Promise<void> {
+    const { key, length } = this.#found.entry
+    const now = await this.#pool.catalog.read(key)
+    if (now === undefined) throw new BlobRemovedError(key)
+    if (now.entry.length !== length) throw this.#short(now.entry.length)
     this.#found = now
   }
 
@@ -136,18 +144,20 @@ export class Reading {
 }
 
 /**
- * The bytes of a range of an inline body, in a buffer of the caller's: what a pass over it would give, without being one.
+ * The bytes of a range of an inline body: what a pass over it would give, without being one. They are still the blob's.
  * @throws CorruptBlobError as a pass does.
  */
 export function inlineBytes(
   body: Uint8Array,
-  { found, range, derivation, verify }: Omit<ReadingParts, 'pool'>
-): Uint8Array<ArrayBuffer> {
+  range: Range,
+  { found, derivation, verify }: Pick<ReadingParts, 'found' | 'derivation' | 'verify'>
+): Uint8Array {
   const { key, length } = found.entry
   if (body.length !== length) throw shortBody(found.entry, body.length)
   const isWhole = range.start === 0 && range.end === length
-  if (isWhole && verify && derivation.key(body) !== key) throw wrongBytes(key)
-  return new Uint8Array(body.subarray(range.start, range.end))
+  if (!isWhole) return body.subarray(range.start, range.end)
+  if (verify && derivation.key(body) !== key) throw wrongBytes(key)
+  return body
 }
 
 interface DeriveParts {

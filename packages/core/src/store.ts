@@ -115,7 +115,7 @@ export class Store {
 
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
   get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
-    return this.#traced('get', async trace => {
+    return this.#traced('get', trace => {
       const how = getOptionsOf(options, this.#config.verify)
       const parsed = this.#key(key)
       trace.key = parsed

@@ -10,8 +10,8 @@
  * Only a put whose producer waits for another put can still find every place for writers taken by its like: it fails as
  * `exhausted` at its deadline.
  *
- * Not counted: the one folder or claim at a time that a call opens between two steps, and reads so small that they are
- * done in one go (`bodies/reader.ts`).
+ * Not counted: the one folder or claim at a time that a call opens between two steps, and files that are read and closed in one
+ * go because there is no room to keep them (`bodies/kept.ts`).
  */
 import { EngineFault } from '@alkblobs/core/engine'
 
@@ -68,6 +68,14 @@ export class Descriptors {
     })
   }
 
+  /** Takes the right to open one if there is one to spare: nobody waits for it, and nothing lent has to be closed. */
+  tryAcquire(use: Use): boolean {
+    if (this.#waiting.size > 0 || this.#held >= this.#max) return false
+    if (use === 'write' && this.#writers >= this.#writersMax) return false
+    this.#take(use)
+    return true
+  }
+
   release(use: Use): void {
     this.#held -= 1
     if (use === 'write') this.#writers -= 1
@@ -95,8 +103,7 @@ export class Descriptors {
     for (const waiter of this.#waiting) {
       if (waiter.use === 'write' && this.#writers >= this.#writersMax) continue
       if (this.#held < this.#max) {
-        this.#held += 1
-        if (waiter.use === 'write') this.#writers += 1
+        this.#take(waiter.use)
         waiter.grant()
       } else if (coming > 0) {
         coming -= 1
@@ -106,6 +113,11 @@ export class Descriptors {
         void this.#evict(holder)
       }
     }
+  }
+
+  #take(use: Use): void {
+    this.#held += 1
+    if (use === 'write') this.#writers += 1
   }
 
   async #evict(holder: object): Promise<void> {

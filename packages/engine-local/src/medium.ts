@@ -5,6 +5,7 @@
  * root, a folder swapped for another, a claim without read permission: nothing is known then, and the failure is transient.
  */
 import { type Algorithm, type Call, type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
+import type { KeptFiles } from './bodies/kept.js'
 import type { Descriptors } from './descriptors.js'
 import type { Files } from './files.js'
 
@@ -13,6 +14,7 @@ export interface Medium {
   readonly algorithm: Algorithm
   readonly files: Files
   readonly descriptors: Descriptors
+  readonly kept: KeptFiles
   /** Folders of shards whose names this store knows to be durable. */
   readonly settled: Set<string>
   /** Whose folder this was when it was first looked at, and must be whenever something is said to be gone. */

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module'
 import { type Engine, EngineFault, type OpenContext } from '@alkblobs/core/engine'
 import { claimed } from './bodies/claim.js'
 import { openBodies } from './bodies/index.js'
+import { KeptFiles } from './bodies/kept.js'
 import { classify } from './classify.js'
 import type { CheckedConfig } from './config.js'
 import { Descriptors } from './descriptors.js'
@@ -14,11 +15,13 @@ const { version } = createRequire(import.meta.url)('../package.json') as { versi
 
 /** `files` is the file system to use: the real one, or what a test puts around it. */
 export async function openFolder(config: CheckedConfig, files: Files, context: OpenContext): Promise<Engine> {
+  const descriptors = new Descriptors(config.openMax)
   const medium: Medium = {
     root: config.root,
     algorithm: context.algorithm,
     files,
-    descriptors: new Descriptors(config.openMax),
+    descriptors,
+    kept: new KeptFiles(files, descriptors),
     settled: new Set(),
     poolId: undefined,
     claim: undefined

@@ -31,10 +31,19 @@ export class Medium {
    * found. A file that vanished after it was opened is an error, never "no pool".
    */
   attach(): Connection | undefined {
-    if (this.#connection !== undefined) {
-      this.#connection.checkPresent()
-      return this.#connection
-    }
+    if (this.#connection === undefined) return this.#find()
+    this.#connection.checkPresent()
+    return this.#connection
+  }
+
+  /** The same for what only looks. */
+  attachToLook(): Connection | undefined {
+    if (this.#connection === undefined) return this.#find()
+    this.#connection.checkPresentThisTurn()
+    return this.#connection
+  }
+
+  #find(): Connection | undefined {
     const found = statSync(this.file, { throwIfNoEntry: false })
     if (found === undefined || (found.isFile() && found.size === 0)) return undefined
     if (!found.isFile()) throw new EngineFault('foreign', 'the path leads to something that is no file')

@@ -24,7 +24,7 @@ export class Pool {
   /** Reads, between the transactions of the joiner. `absent` is the answer while there is no pool. */
   read<T>(call: Call, absent: T, look: (at: Connection) => T): Promise<T> {
     return this.#whenFree(call, () => {
-      const at = this.medium.attach()
+      const at = this.medium.attachToLook()
       return at === undefined ? absent : look(at)
     })
   }

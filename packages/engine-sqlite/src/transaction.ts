@@ -4,44 +4,73 @@
  */
 import type { Connection } from './connection.js'
 
-const LAST_BODY = 'SELECT coalesce(max(id), 0) FROM bodies'
-const HAS_CANDIDATES = 'SELECT EXISTS (SELECT 1 FROM gc_window)'
+const STATE = `
+  SELECT protocol, window_delay_ms, (SELECT coalesce(max(id), 0) FROM bodies), EXISTS (SELECT 1 FROM gc_window) FROM meta`
+
+/** What puts and pins ask of the pool, once for all jobs of a transaction: it makes a put four statements instead of eight. */
+interface State {
+  /** Of the pool's record; `undefined` where there is none yet. */
+  readonly protocol: number | undefined
+  readonly windowDelayMs: number
+  lastBody: number
+  hasCandidates: boolean
+}
 
 export class Transaction {
   readonly at: Connection
   /** The time of the transaction, in milliseconds since 1970. */
   readonly now = Date.now()
-  /** The window delay of the pool, once the contract stamp was checked. */
-  windowDelayMs: number | undefined
-  #lastBody: number | undefined
-  #hasCandidates: boolean | undefined
+  #state: State | undefined
 
   constructor(at: Connection) {
     this.at = at
   }
 
-  // What follows is asked once for all jobs of a transaction: it makes a put five statements instead of eight.
+  /** The pool's protocol and window delay as the record has them. */
+  get stamp(): Pick<State, 'protocol' | 'windowDelayMs'> {
+    return this.#asked
+  }
+
+  /** Says that the record was written. */
+  recordChanged(): void {
+    this.#state = undefined
+  }
 
   /** The number that the next inline body gets; nobody else can make one meanwhile. */
   get nextBody(): number {
-    this.#lastBody ??= this.at.row<[number]>(LAST_BODY)?.[0] as number
-    return this.#lastBody + 1
+    return this.#asked.lastBody + 1
   }
 
   /** Says that the number was used. */
   bodyMade(): void {
-    this.#lastBody = this.nextBody
+    this.#asked.lastBody++
   }
 
   /** Whether the window has a row at all that a put or pin might have to cancel. */
   get hasCandidates(): boolean {
-    this.#hasCandidates ??= this.at.row<[number]>(HAS_CANDIDATES)?.[0] === 1
-    return this.#hasCandidates
+    return this.#asked.hasCandidates
   }
 
   /** Says that a row of the window was written. */
   candidateMade(): void {
-    this.#hasCandidates = true
+    this.#asked.hasCandidates = true
+  }
+
+  get #asked(): State {
+    this.#state ??= stateIn(this.at)
+    return this.#state
+  }
+}
+
+function stateIn(at: Connection): State {
+  const [protocol, windowDelayMs, lastBody, hasCandidates] = at.row<[number | null, number | null, number, number]>(
+    STATE
+  ) ?? [null, null, 0, 0]
+  return {
+    protocol: protocol ?? undefined,
+    windowDelayMs: windowDelayMs ?? 0,
+    lastBody,
+    hasCandidates: hasCandidates === 1
   }
 }
 

@@ -29,13 +29,14 @@ export async function pause(attempts: number, until: number): Promise<void> {
 
 /** Makes a synchronous step, again and again while the file is locked, up to the call's deadline and `lockTimeoutMs`. */
 export async function untilFree<T>(step: () => T, call: Call, lockTimeoutMs: number): Promise<T> {
-  const giveUpAt = Math.min(call.deadlineMs, performance.now() + lockTimeoutMs)
+  let giveUpAt: number | undefined
   for (let attempts = 1; ; attempts++) {
     refuseIfOver(call)
     try {
       return step()
     } catch (error) {
       if (!isBusy(error)) throw error
+      giveUpAt ??= Math.min(call.deadlineMs, performance.now() + lockTimeoutMs)
       if (performance.now() >= giveUpAt) throw locked(error)
     }
     await pause(attempts, giveUpAt)

@@ -54,6 +54,32 @@ describe('concurrent writes', () => {
     expect(ran('COMMIT')).toBe(8)
   })
 
+  test('wait for no turn of the event loop where each comes alone', async () => {
+    const { catalog } = await openPool()
+    await catalog.publish([inline(1)], call())
+    let turned = false
+    setImmediate(() => {
+      turned = true
+    })
+    await catalog.publish([inline(2)], call())
+    expect(turned).toBe(false)
+  })
+
+  test('are joined again when company comes back', async () => {
+    const { catalog } = await openPool()
+    await catalog.publish([inline(0)], call())
+    const ran = statements()
+    // Lanes that take a different number of steps to come back, as callers do.
+    const lane = async (lane: number) => {
+      for (let n = 0; n < 8; n++) {
+        for (let step = 0; step < lane * 4; step++) await undefined
+        await catalog.publish([inline(1 + lane * 8 + n)], call())
+      }
+    }
+    await Promise.all(Array.from({ length: 8 }, (_, n) => lane(n)))
+    expect(ran('COMMIT')).toBeLessThanOrEqual(10)
+  })
+
   test('see each other: of many puts of one key one is created, the others exist', async () => {
     const { catalog } = await openPool()
     const body = randomBytes(10)

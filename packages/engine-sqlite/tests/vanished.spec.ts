@@ -39,6 +39,16 @@ describe('a file that is moved, removed or replaced under an open store', () => 
     expect(await code(catalog.list(undefined, 9, call()))).toBe('transient')
   })
 
+  test('is noticed by every look of the next turn, whatever the looks before it found', async () => {
+    const { catalog, file } = await openPool()
+    await catalog.publish([inline(1)], call())
+    expect((await catalog.read(keyOf(1), call()))?.entry.key).toBe(keyOf(1))
+    renameSync(file, `${file}-moved`)
+    await new Promise(setImmediate)
+    expect(await code(catalog.read(keyOf(1), call()))).toBe('transient')
+    expect(await code(catalog.list(undefined, 9, call()))).toBe('transient')
+  })
+
   test('in the middle of a transaction is an error: what was committed went into a file without a name', async () => {
     const { catalog, file } = await openPool()
     const { exec } = Database.prototype

@@ -41,7 +41,8 @@ export interface BodyStore {
   /**
    * BODY-READ-1 MUST yield exactly the bytes of the range, in chunks of at most WINDOW_LENGTH that are the consumer's; fewer only if the medium holds fewer.
    * BODY-READ-2 MUST throw a `gone` error if nothing lies under the locator while the medium itself is readable.
-   * BODY-READ-3 MUST open nothing before the first pull and close everything however the loop ends.
+   * BODY-READ-3 MUST open nothing before the first pull and close everything however the loop ends. An engine may keep a bounded number
+   *             of bodies open for the next read, if that neither keeps a dropped one's bytes on the medium nor hides that one is gone.
    * Core guarantees `0 <= start < end`; it may end the loop while a pull is under way. The deadline bounds each pull, not the loop.
    */
   read(locator: Locator, range: { readonly start: number; readonly end: number }, call: Call): AsyncIterable<Uint8Array>

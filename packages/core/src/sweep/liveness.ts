@@ -70,10 +70,13 @@ export function assertTable({ table, column }: TableSource): void {
   if (!isName(column)) throw new InvalidArgumentError('source.column', 'the name of a column')
 }
 
+/** Says whether a key is live. */
+export type Answer = Pick<ReadonlySet<BlobKey>, 'has'>
+
 /** What the sources said when they were asked, and go on saying for those that answer in batches. */
 export interface LiveKeys {
-  /** Which of these keys are live. */
-  among(keys: readonly BlobKey[]): Promise<ReadonlySet<BlobKey>>
+  /** Which of these keys are live; to be asked about no others. */
+  among(keys: readonly BlobKey[]): Promise<Answer>
 }
 
 /** Takes keys away in batches. */
@@ -120,7 +123,8 @@ export class LivenessView {
     return names
   }
 
-  async #among(keys: readonly BlobKey[], enumerated: KeySet): Promise<ReadonlySet<BlobKey>> {
+  async #among(keys: readonly BlobKey[], enumerated: KeySet): Promise<Answer> {
+    if (!this.#sources.some(source => 'isLive' in source)) return enumerated
     const live = new Set(keys.filter(key => enumerated.has(key)))
     for (const source of this.#sources) {
       if (!('isLive' in source)) continue

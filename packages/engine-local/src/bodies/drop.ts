@@ -58,6 +58,7 @@ async function remove(medium: Medium, item: What): Promise<string[]> {
   // A name that this engine never makes is the name of nothing here, so there is nothing to remove.
   if (stage === undefined) return []
   const folders: string[] = []
+  medium.kept.close(stage)
   if (await isThere(checkStageFolder(medium))) {
     await unless(files.unlink(halfPath(root, stage)), 'ENOENT')
     folders.push(join(root, STAGE_FOLDER))

@@ -66,6 +66,7 @@ export function openBodies(medium: Medium): OpenBodies {
   return {
     bodies,
     async close() {
+      medium.kept.end()
       await medium.descriptors.close()
       await lock?.release()
     }

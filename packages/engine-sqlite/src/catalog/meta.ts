@@ -13,7 +13,7 @@ import type { Pool } from '../pool.js'
 import type { Transaction } from '../transaction.js'
 
 const RECORD = 'SELECT pool_id, protocol, algorithm, window_delay_ms, bodies_claimed, forked_from FROM meta'
-const STAMP = 'SELECT protocol, window_delay_ms FROM meta'
+const WINDOW_DELAY = 'SELECT window_delay_ms FROM meta'
 const REPLACE = `
   UPDATE meta SET pool_id = ?, protocol = ?, algorithm = ?, window_delay_ms = ?, bodies_claimed = ?, forked_from = ?`
 
@@ -27,7 +27,7 @@ export function metaOf(pool: Pool): PoolMeta {
         run: transaction => {
           const { at } = transaction
           if (!isSame(recordIn(at), expected)) return false
-          transaction.windowDelayMs = undefined
+          transaction.recordChanged()
           const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed, forkedFrom = null } = next
           return at.run(REPLACE, poolId, protocol, algorithm, windowDelayMs, bodiesClaimed ? 1 : 0, forkedFrom) === 1
         }
@@ -40,14 +40,8 @@ export function metaOf(pool: Pool): PoolMeta {
  * The window delay in force, in milliseconds, for a transaction that writes.
  * @throws EngineFault `newer` for a protocol that this package does not know: its protections would be ignored.
  */
-export function checkStamp(transaction: Transaction): number {
-  transaction.windowDelayMs ??= stampIn(transaction.at)
-  return transaction.windowDelayMs
-}
-
-function stampIn(at: Connection): number {
-  const [protocol, windowDelayMs] = at.row<[number | null, number]>(STAMP) ?? [null, 0]
-  if (protocol === null) return noPool()
+export function checkStamp({ stamp: { protocol, windowDelayMs } }: Transaction): number {
+  if (protocol === undefined) return noPool()
   if (protocol > PROTOCOL_VERSION) {
     throw new EngineFault('newer', `the pool has protocol ${protocol}, this package knows ${PROTOCOL_VERSION}`)
   }
@@ -55,7 +49,7 @@ function stampIn(at: Connection): number {
 }
 
 export function windowDelayIn(at: Connection): number {
-  return at.row<[number | null, number | null]>(STAMP)?.[1] ?? 0
+  return at.row<[number | null]>(WINDOW_DELAY)?.[0] ?? 0
 }
 
 function recordIn(at: Connection): PoolRecord | undefined {
