@@ -4,8 +4,8 @@
  */
 import { writeFileSync } from 'node:fs'
 import { inChild } from './child.mjs'
-import { startPg } from './peers/pg-server.mjs'
 import { optionsOf, UsageError, usage } from './options.mjs'
+import { startPg } from './peers/pg-server.mjs'
 import { rows } from './rows/index.mjs'
 import { conditionOf, makeSite } from './site.mjs'
 import { announce, printLoad, printRow, printVerdicts } from './table.mjs'

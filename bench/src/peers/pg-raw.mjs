@@ -81,7 +81,5 @@ export async function binaryRows({ sql }, query) {
   return answers.find(({ length }) => length > 0) ?? []
 }
 
-/** Bytes as the constant of a statement. */
-export const literal = bytes => `'\\x${bytes.toString('hex')}'`
 /** Byte strings as the text of an array parameter. */
 export const arrayOf = list => `{${list.map(bytes => `"\\\\x${bytes.toString('hex')}"`).join()}}`

@@ -1,7 +1,7 @@
 /** Small blobs in rows of PostgreSQL, against the ways in which the driver moves rows by hand. */
 import { freshKeys, freshList, spreadNumbers } from '../content.mjs'
 import { openPgPool } from '../peers/pg-pool.mjs'
-import { arrayOf, batchesPerSecond, binaryRows, copyIn, copyOut, literal, openClients } from '../peers/pg-raw.mjs'
+import { arrayOf, batchesPerSecond, binaryRows, copyIn, copyOut, openClients } from '../peers/pg-raw.mjs'
 import { putAndRelease } from '../peers/pool.mjs'
 import { perSecond } from '../rounds.mjs'
 
@@ -102,7 +102,8 @@ export const pgGet = {
   id: 'pg-get',
   needs: 'postgres',
   unit: 'gets/s',
-  titleOf: ({ scale }) => `16 KiB at random out of ${scale.pg.getFrom.toLocaleString('en')}, ${IN_FLIGHT} in flight, PostgreSQL`,
+  titleOf: ({ scale }) =>
+    `16 KiB at random out of ${scale.pg.getFrom.toLocaleString('en')}, ${IN_FLIGHT} in flight, PostgreSQL`,
   async contestants({ server, scale, closing }) {
     const store = await openPgPool(server, 'bench_get')
     closing(() => store.close())

@@ -45,6 +45,11 @@ export class Connection {
     return (await this.rows<R>(text, ...values))[0]
   }
 
+  /** For a text that is another one each time. */
+  binaryRows(query: string): Promise<(Buffer | null)[][]> {
+    return this.session.binaryRows(this.#statements.qualified(query))
+  }
+
   /** Resolves with the number of rows it touched. */
   run(text: string, ...values: Param[]): Promise<number> {
     return this.session.run(this.#statements.of(text), values)

@@ -109,8 +109,17 @@ export function int8(value: number | bigint): Buffer {
   return field
 }
 
+/** Byte strings as a constant list, for what takes no parameters. */
+export function byteaListLiteral(list: readonly Uint8Array[]): string {
+  // Within the text of an array a backslash is written twice.
+  return `'{${list.map(bytes => `\\\\x${hexOf(bytes)}`).join()}}'::pg_catalog.bytea[]`
+}
+
 /** Bytes as a constant, for COPY, which takes no parameters. Hexadecimal digits need no quoting in any setting. */
 export function byteaLiteral(bytes: Uint8Array): string {
-  const { buffer, byteOffset, byteLength } = bytes
-  return `pg_catalog.decode('${Buffer.from(buffer, byteOffset, byteLength).toString('hex')}', 'hex')`
+  return `pg_catalog.decode('${hexOf(bytes)}', 'hex')`
+}
+
+function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }
