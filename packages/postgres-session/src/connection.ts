@@ -123,8 +123,8 @@ export class Connection {
     return Array.from(answers[1] ?? [])
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    return copyIn(this.#lane(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks)
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
+    return copyIn(this.#lane(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
   }
 
   copyOut(sql: string): AsyncIterable<Buffer> {

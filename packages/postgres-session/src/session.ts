@@ -20,8 +20,11 @@ export interface Session {
    * may be another one each time, for nothing is prepared. Fields share memory with their neighbours, with nothing else.
    */
   binaryRows(query: string): Promise<(Buffer | null)[][]>
-  /** `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for. */
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>
+  /**
+   * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for.
+   * `sent` is told when the last one is on its way: statements issued from then on, and not before, travel along.
+   */
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void>
   /** `COPY … TO STDOUT`: a chunk for each message, which is the consumer's. Leaving the loop early ends the session. */
   copyOut(sql: string): AsyncIterable<Buffer>
 }
@@ -51,8 +54,8 @@ export class Borrowed implements Session {
     return heard(this.#mine(connection => connection.binaryRows(query)))
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    return heard(this.#mine(connection => connection.copyIn(sql, chunks)))
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
+    return heard(this.#mine(connection => connection.copyIn(sql, chunks, sent)))
   }
 
   async *copyOut(sql: string): AsyncGenerator<Buffer> {
