@@ -5,6 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { inChild } from './child.mjs'
 import { optionsOf, UsageError, usage } from './options.mjs'
+import { startPg } from './peers/pg-server.mjs'
 import { rows } from './rows/index.mjs'
 import { conditionOf, makeSite } from './site.mjs'
 import { announce, printLoad, printRow, printVerdicts } from './table.mjs'
@@ -12,18 +13,23 @@ import { announce, printLoad, printRow, printVerdicts } from './table.mjs'
 const ROW = import.meta.resolve('./children/row.mjs')
 
 async function main(args) {
-  const known = rows.map(({ id }) => id)
-  const options = optionsOf(args, known)
+  const options = optionsOf(args, rows)
   if (options.help) {
     process.stdout.write(usage)
     return
   }
   const site = makeSite(options)
+  const chosen = rows.filter(({ id }) => options.ids.includes(id))
+  let server
   try {
     announce(options, conditionOf(site))
+    if (chosen.some(({ needs }) => needs === 'postgres')) {
+      server = await startPg(site.root)
+      process.stdout.write(`${server.line}\n`)
+    }
     const ratios = []
-    for (const id of known.filter(each => options.ids.includes(each))) {
-      const row = await inChild(ROW, { id, root: site.root, scale: options.scale })
+    for (const { id } of chosen) {
+      const row = await inChild(ROW, { id, root: site.root, scale: options.scale, server: server?.at })
       printRow(row)
       ratios.push(...row.ratios)
     }
@@ -31,6 +37,7 @@ async function main(args) {
     printLoad('at the end')
     if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios }, undefined, 2)}\n`)
   } finally {
+    await server?.stop()
     if (!options.keep) site.clear()
   }
 }

@@ -8,6 +8,7 @@ export const usage = `npm run bench -- [options]
 
   --quick          less of everything, under 50 seconds: to look at while working
   --million        the sweep at 1,000,000 entries as well (minutes)
+  --postgres       the rows of PostgreSQL as well, on a server that the run starts
   --only <ids>     some rows only, separated by commas
   --rounds <n>     rounds that count
   --json <file>    write { "ratios": [{ "id", "value", "goal", "pass", ... }] }
@@ -24,7 +25,8 @@ const FULL = {
   ranges: 2_048,
   memoryLength: 1024 * MIB,
   sweepEntries: [100_000],
-  openRounds: 11
+  openRounds: 11,
+  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000 }
 }
 
 const QUICK = {
@@ -37,12 +39,14 @@ const QUICK = {
   ranges: 1_024,
   memoryLength: 256 * MIB,
   sweepEntries: [20_000],
-  openRounds: 5
+  openRounds: 5,
+  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000 }
 }
 
 const SPECIFICATION = {
   quick: { type: 'boolean', default: false },
   million: { type: 'boolean', default: false },
+  postgres: { type: 'boolean', default: false },
   only: { type: 'string' },
   rounds: { type: 'string' },
   json: { type: 'string' },
@@ -54,10 +58,12 @@ const SPECIFICATION = {
 /** The command line asks for what is not there. */
 export class UsageError extends Error {}
 
-/** Reads the command line. `known` are the ids of all rows. @throws UsageError naming what is wrong. */
-export function optionsOf(args, known) {
+/** Reads the command line. Rows that need a server run where they are asked for. @throws UsageError naming what is wrong. */
+export function optionsOf(args, rows) {
   const values = valuesOf(args)
-  const ids = values.only === undefined ? known : values.only.split(',').filter(id => id !== '')
+  const known = rows.map(({ id }) => id)
+  const usual = rows.filter(({ needs }) => needs === undefined || values[needs]).map(({ id }) => id)
+  const ids = values.only === undefined ? usual : values.only.split(',').filter(id => id !== '')
   const unknown = ids.filter(id => !known.includes(id))
   if (unknown.length > 0) throw new UsageError(`no such row: ${unknown.join(', ')}; there are ${known.join(', ')}`)
   return { ...values, ids, scale: scaleOf(values) }

@@ -5,9 +5,9 @@ import { rows } from '../rows/index.mjs'
 import { siteAt } from '../site.mjs'
 import { summary } from '../statistics.mjs'
 
-const { id, root, scale } = argument()
+const { id, root, scale, server } = argument()
 const row = rows.find(each => each.id === id)
-answer(await measured(row, { site: siteAt(root, id), scale }))
+answer(await measured(row, { site: siteAt(root, id), scale, server }))
 
 /** Prepares the row, races its contestants, and puts away again what they opened. */
 async function measured({ unit, titleOf, ...row }, bench) {

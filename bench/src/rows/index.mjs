@@ -3,6 +3,7 @@ import { dedupLarge, dedupSmall } from './dedup.mjs'
 import { getSmall } from './get-small.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
+import { pgGet, pgPut } from './pg-small.mjs'
 import { putSmallConcurrent } from './put-small-concurrent.mjs'
 import { putSmallSerial } from './put-small-serial.mjs'
 import { range } from './range.mjs'
@@ -10,7 +11,7 @@ import { getStream, putStream } from './streams.mjs'
 import { sweepScale } from './sweep-scale.mjs'
 
 /**
- * A row is `{ id, unit, titleOf(bench), contestants(bench), ratiosOf(bench) }`. A contestant is `{ id, name, note, run }`: `note` says what it
+ * A row is `{ id, needs?, unit, titleOf(bench), contestants(bench), ratiosOf(bench) }`. A contestant is `{ id, name, note, run }`: `note` says what it
  * leaves out, `run` answers its figure. A ratio is `{ id, value(round), atLeast | atMost, against }`.
  */
 export const rows = [
@@ -24,5 +25,7 @@ export const rows = [
   range,
   sweepScale,
   open,
-  memory
+  memory,
+  pgPut,
+  pgGet
 ]

@@ -58,6 +58,16 @@ export async function ask<Row extends readonly Value[]>(
   )
 }
 
+/** The same in binary form, for a statement whose text is another one each time. */
+export async function askBinary(medium: Medium, call: Call, query: string): Promise<(Buffer | null)[][]> {
+  checkCall(call)
+  const asked = medium.sessions.ask(call, session => session.binaryRows(query))
+  return believed(
+    medium,
+    asked.then(rows => rows.map(([poolId, ...rest]) => [String(poolId) as PoolId, ...rest] as const))
+  )
+}
+
 /** The same for a statement that must not be said twice. */
 export async function tell<Row extends readonly Value[]>(
   medium: Medium,
@@ -72,9 +82,9 @@ export async function tell<Row extends readonly Value[]>(
   )
 }
 
-async function believed<Row extends readonly Value[]>(
+async function believed<Row extends readonly (Value | null)[]>(
   medium: Medium,
-  rows: Promise<[PoolId, ...Row][]>
+  rows: Promise<(readonly [PoolId, ...Row])[]>
 ): Promise<Row[]> {
   const found = await rows.catch(missingIsAway)
   const [first] = found

@@ -45,6 +45,16 @@ export class Connection {
     return (await this.rows<R>(text, ...values))[0]
   }
 
+  /** For a text that is another one each time. */
+  binaryRows(query: string): Promise<(Buffer | null)[][]> {
+    return this.session.binaryRows(this.#statements.qualified(query))
+  }
+
+  /** `sent` is told when all has been sent: what is asked from then on travels along. */
+  copyIn(text: string, chunks: AsyncIterable<Uint8Array>, sent: () => void): Promise<void> {
+    return this.session.copyIn(this.#statements.of(text), chunks, sent)
+  }
+
   /** Resolves with the number of rows it touched. */
   run(text: string, ...values: Param[]): Promise<number> {
     return this.session.run(this.#statements.of(text), values)

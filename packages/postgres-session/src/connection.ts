@@ -114,8 +114,17 @@ export class Connection {
     return { count: answer.count ?? 0, command: answer.command ?? '' }
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    return copyIn(this.#lane(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks)
+  /** See `Session.binaryRows`. */
+  async binaryRows(query: string): Promise<(Buffer | null)[][]> {
+    if (this.#fate !== undefined) throw this.#fate.error
+    const text = `DECLARE alkblobs_rows BINARY NO SCROLL CURSOR FOR ${query}; FETCH ALL alkblobs_rows; CLOSE alkblobs_rows`
+    const asked = this.#sql.unsafe(text) as unknown as DriverQuery
+    const answers = (await this.#answer(asked.raw().execute())) as unknown as readonly Answer[]
+    return Array.from(answers[1] ?? [])
+  }
+
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
+    return copyIn(this.#lane(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
   }
 
   copyOut(sql: string): AsyncIterable<Buffer> {

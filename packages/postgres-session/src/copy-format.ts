@@ -16,6 +16,7 @@ const SIGNATURE_LENGTH = 11
 const TAIL = Buffer.from([0xff, 0xff])
 /** Rows are joined up to here: each write of the socket costs about as much as copying so many bytes. */
 const JOINED_LENGTH = 64 * 1024
+const LONG_LENGTH = 4 * 1024
 
 /** Chunks for `copyIn` from rows that have the columns' number of fields each. Fields are copied, or read before the next row is asked for. */
 export async function* copyRows(
@@ -41,6 +42,22 @@ export async function* copyRows(
     length = 0
   }
   yield Buffer.concat([...parts, TAIL])
+}
+
+/** Chunks for `copyIn` from one row whose long fields are not copied: they are read until the copy has ended. */
+export function* copyRow(fields: readonly Field[]): Generator<Uint8Array> {
+  let short: Uint8Array[] = [HEAD, int2(fields.length)]
+  for (const field of fields) {
+    short.push(int4(field?.length ?? -1))
+    if (field === null) continue
+    if (field.length < LONG_LENGTH) short.push(field)
+    else {
+      yield Buffer.concat(short)
+      yield field
+      short = []
+    }
+  }
+  yield Buffer.concat([...short, TAIL])
 }
 
 /** Rows from the chunks of `copyOut`, however they are cut. Fields may share memory with each other, with nothing else. */
@@ -95,10 +112,23 @@ function readRow(bytes: Buffer): { readonly length: number; readonly fields?: (B
   return { length: at, fields }
 }
 
+function int2(value: number): Buffer {
+  const field = Buffer.allocUnsafe(2)
+  field.writeInt16BE(value)
+  return field
+}
+
 /** For a column of type `integer`. */
 export function int4(value: number): Buffer {
   const field = Buffer.allocUnsafe(4)
   field.writeInt32BE(value)
+  return field
+}
+
+/** For a column of type `oid`. */
+export function oid(value: number): Buffer {
+  const field = Buffer.allocUnsafe(4)
+  field.writeUInt32BE(value)
   return field
 }
 
@@ -109,8 +139,17 @@ export function int8(value: number | bigint): Buffer {
   return field
 }
 
+/** Byte strings as a constant list, for what takes no parameters. */
+export function byteaListLiteral(list: readonly Uint8Array[]): string {
+  // Within the text of an array a backslash is written twice.
+  return `'{${list.map(bytes => `\\\\x${hexOf(bytes)}`).join()}}'::pg_catalog.bytea[]`
+}
+
 /** Bytes as a constant, for COPY, which takes no parameters. Hexadecimal digits need no quoting in any setting. */
 export function byteaLiteral(bytes: Uint8Array): string {
-  const { buffer, byteOffset, byteLength } = bytes
-  return `pg_catalog.decode('${Buffer.from(buffer, byteOffset, byteLength).toString('hex')}', 'hex')`
+  return `pg_catalog.decode('${hexOf(bytes)}', 'hex')`
+}
+
+function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }

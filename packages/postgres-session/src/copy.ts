@@ -72,12 +72,14 @@ function begin<S extends Stream>(query: DriverQuery): Course<S> {
 
 /**
  * Copies chunks to the server; resolves when it has taken them all. A chunk is the caller's again when the next one is asked
- * for. If the producer throws, the copy is called off, and its error is thrown.
+ * for. If the producer throws, the copy is called off, and its error is thrown. `sent` is told when all has been sent: what is
+ * asked from then on travels along, before the server has said how the copy ended.
  */
 export async function copyIn(
   lane: Lane,
   query: DriverQuery,
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  sent?: () => void
 ): Promise<void> {
   const course = begin<Writable>(query)
   const stream = await lane.until(course.begun)
@@ -93,7 +95,10 @@ export async function copyIn(
     await lane.until(course.ended).catch(() => undefined)
     throw error
   }
-  if (course.failure === undefined) stream.end()
+  if (course.failure === undefined) {
+    stream.end()
+    sent?.()
+  }
   await lane.until(course.ended)
 }
 

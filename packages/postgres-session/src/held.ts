@@ -63,9 +63,13 @@ export class Held implements HeldSession {
     return heard(this.during(anyCall(), session => session.run(sql, params)))
   }
 
+  binaryRows(query: string): Promise<(Buffer | null)[][]> {
+    return heard(this.during(anyCall(), session => session.binaryRows(query)))
+  }
+
   /** The producer may be anybody, so only the end of the session bounds it. */
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    return heard(this.#connection.copyIn(sql, chunks))
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
+    return heard(this.#connection.copyIn(sql, chunks, sent))
   }
 
   copyOut(sql: string): AsyncIterable<Buffer> {

@@ -7,7 +7,18 @@
  */
 export { classifyPostgres } from './classify.js'
 export type { ConnectionConfig, Timeouts, Tls } from './config.js'
-export { byteaLiteral, copiedRows, copyRows, type Field, int4, int8 } from './copy-format.js'
+export {
+  byteaListLiteral,
+  byteaLiteral,
+  copiedRows,
+  copyRow,
+  copyRows,
+  type Field,
+  int4,
+  int8,
+  oid
+} from './copy-format.js'
+export { watch } from './deadline.js'
 export { ConnectionError, ServerError, withoutSecrets } from './failure.js'
 export type { HeldSession } from './held.js'
 export { qualified, quoteIdentifier } from './identifiers.js'

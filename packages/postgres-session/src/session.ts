@@ -14,8 +14,17 @@ export interface Session {
   rows<R extends readonly Value[]>(sql: string, params?: readonly Param[]): Promise<R[]>
   /** Says how many rows were touched. Without parameters the text may hold several statements, which are one transaction. */
   run(sql: string, params?: readonly Param[]): Promise<number>
-  /** `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for. */
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>
+  /**
+   * Rows of a query in the binary form of their types, through a cursor, in one message each way: bytes cost a quarter of what they cost
+   * as hexadecimal text. For queries without parameters, since none can be given: put them in as constants (`byteaLiteral`). The text
+   * may be another one each time, for nothing is prepared. Fields share memory with their neighbours, with nothing else.
+   */
+  binaryRows(query: string): Promise<(Buffer | null)[][]>
+  /**
+   * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for.
+   * `sent` is told when the last one is on its way: statements issued from then on, and not before, travel along.
+   */
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void>
   /** `COPY … TO STDOUT`: a chunk for each message, which is the consumer's. Leaving the loop early ends the session. */
   copyOut(sql: string): AsyncIterable<Buffer>
 }
@@ -41,8 +50,12 @@ export class Borrowed implements Session {
     return heard(this.#mine(async connection => (await connection.run(sql, params)).count))
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    return heard(this.#mine(connection => connection.copyIn(sql, chunks)))
+  binaryRows(query: string): Promise<(Buffer | null)[][]> {
+    return heard(this.#mine(connection => connection.binaryRows(query)))
+  }
+
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
+    return heard(this.#mine(connection => connection.copyIn(sql, chunks, sent)))
   }
 
   async *copyOut(sql: string): AsyncGenerator<Buffer> {

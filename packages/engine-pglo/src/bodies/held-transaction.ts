@@ -1,8 +1,8 @@
 /**
  * The open transaction in which a body longer than one window is written, on a session of its own.
  *
- *   begin    BEGIN; the lock of the stage; the server's own limit of idleness
- *   append   lo_from_bytea for the first window, lo_put for each after it
+ *   begin    BEGIN; the lock of the stage; the server's own limit of idleness; an empty object
+ *   append   a window to its place, in a binary COPY of one row that is never kept
  *   commit   the claim is still ours; the row of lo_entries; COMMIT
  *   abandon  ROLLBACK: no row, and no page
  *
@@ -10,7 +10,7 @@
  * whole server from vacuuming. The server has the same limit, a little later, for a process that was stopped.
  */
 import { type BlobKey, type Call, digestOf, EngineFault, type StageId } from '@alkblobs/core/engine'
-import type { HeldSession, Session } from '@alkblobs/postgres-session'
+import { copyRow, type HeldSession, int8, oid, type Session } from '@alkblobs/postgres-session'
 import { confirmIn, type Medium, missingIsAway } from '../medium.js'
 import { stageLock } from '../names.js'
 
@@ -23,7 +23,7 @@ export class HeldTransaction {
   readonly #session: HeldSession
   readonly #onIdle: (error: EngineFault) => void
   /** The object's number, valid inside this transaction alone. */
-  #oid: number | undefined
+  #oid = 0
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -53,16 +53,15 @@ export class HeldTransaction {
     }
   }
 
-  /** Adds the bytes, given as base64, at their place. */
-  async append(text: string, at: number, call: Call): Promise<void> {
-    await this.#step(call, async session => {
-      if (this.#oid === undefined) {
-        const [row] = await session.rows<[number]>(`SELECT lo_from_bytea(0, decode($1::text, 'base64'))`, [text])
-        this.#oid = row?.[0] as number
-      } else {
-        await session.rows(`SELECT lo_put($1::oid, $2::bigint, decode($3::text, 'base64'))`, [this.#oid, at, text])
-      }
-    })
+  /**
+   * Adds the bytes at their place; they are the caller's again when this resolves. Only COPY takes bytes from this driver as they are, and
+   * its condition, said for each row before it is kept, is what writes: no row passes it, so the table is there for its columns alone.
+   * An eighth of the processor time of hexadecimal or base64 text.
+   */
+  async append(bytes: Uint8Array, at: number, call: Call): Promise<void> {
+    const copy = `COPY ${this.#medium.tables.entries} (loid, length, key) FROM STDIN (FORMAT binary)
+      WHERE lo_put(loid, length, key) IS NULL`
+    await this.#step(call, session => session.copyIn(copy, copyRow([oid(this.#oid), int8(at), bytes])))
   }
 
   /** Makes object and row durable. @throws EngineFault `outcome-unknown` if the answer was lost: the caller has to look. */
@@ -71,7 +70,7 @@ export class HeldTransaction {
       await confirmIn(this.#medium, session)
       await session.run(
         `INSERT INTO ${this.#medium.tables.entries} (stage, loid, key, length) VALUES ($1::uuid, $2::oid, $3::bytea, $4::bigint)`,
-        [this.#stage, this.#oid as number, digestOf(key), length]
+        [this.#stage, this.#oid, digestOf(key), length]
       )
     })
     this.#end()
@@ -88,10 +87,12 @@ export class HeldTransaction {
 
   async #prepare(session: Session): Promise<void> {
     const { schema, stageIdleTimeoutMs } = this.#medium
-    const [row] = await session.rows<[boolean]>(
-      `SELECT pg_try_advisory_xact_lock($1::bigint), set_config('idle_in_transaction_session_timeout', $2, true)`,
+    const [row] = await session.rows<[boolean, number]>(
+      `SELECT pg_try_advisory_xact_lock($1::bigint), lo_from_bytea(0, ''),
+         set_config('idle_in_transaction_session_timeout', $2, true)`,
       [stageLock(schema, this.#stage), `${stageIdleTimeoutMs + SERVER_SLACK_MS}`]
     )
+    this.#oid = row?.[1] ?? 0
     if (row?.[0] !== true) throw new EngineFault('conflict', 'a body is being written under the stage already')
   }
 

@@ -47,6 +47,8 @@ class ObjectWriter implements BodyWriter {
   readonly #patienceMs: number
   readonly #bufferLength: number
   #window: Buffer | undefined
+  /** The window that is on its way, filled again when it has arrived. */
+  #spare: Buffer | undefined
   #filled = 0
   /** Bytes that are on their way or written, not those in the window. */
   #sent = 0
@@ -116,7 +118,7 @@ class ObjectWriter implements BodyWriter {
 
   async #sealAtOnce(key: BlobKey, call: Call): Promise<void> {
     const medium = this.#medium
-    const text = this.#take()
+    const text = this.#window?.toString('base64', 0, this.#filled) ?? ''
     this.#mayBeThere = true
     const [row] = await tell<[boolean]>(medium, call, sealStatement(medium), [
       this.#stage,
@@ -142,15 +144,18 @@ class ObjectWriter implements BodyWriter {
 
   /** Sends the window on its way, as soon as the one before has arrived. */
   async #flush(call: Call): Promise<void> {
-    const text = this.#take()
     await this.#sending
     this.#check()
     checkCall(call)
     const transaction = this.#transaction ?? (await this.#begin(call))
+    const full = this.#window as Buffer
+    const bytes = full.subarray(0, this.#filled)
     const at = this.#sent
     this.#sent += this.#filled
     this.#filled = 0
-    this.#sending = transaction.append(text, at, this.#call()).catch(error => this.#fail(error))
+    this.#window = this.#spare
+    this.#spare = full
+    this.#sending = transaction.append(bytes, at, this.#call()).catch(error => this.#fail(error))
   }
 
   async #begin(call: Call): Promise<HeldTransaction> {
@@ -175,6 +180,7 @@ class ObjectWriter implements BodyWriter {
     this.#transaction = undefined
     await transaction?.abandon(call)
     this.#window = undefined
+    this.#spare = undefined
   }
 
   /** The window with room for at least one more byte. It grows once: most bodies without a hint are short. */
@@ -186,11 +192,6 @@ class ObjectWriter implements BodyWriter {
     if (window !== undefined) larger.set(window.subarray(0, this.#filled))
     this.#window = larger
     return larger
-  }
-
-  /** The bytes of the window as text: a copy, so that the window can be filled again. */
-  #take(): string {
-    return this.#window?.toString('base64', 0, this.#filled) ?? ''
   }
 
   #call(): Call {

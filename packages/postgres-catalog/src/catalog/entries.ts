@@ -1,4 +1,4 @@
-/** Entries as they lie in the table: finding, reading, listing, counting. */
+/** Entries as they lie in the table: finding, listing, counting. */
 import {
   type BlobKey,
   type Catalog,
@@ -14,7 +14,6 @@ import type { Pool } from '../pool.js'
 /** The length of a body lies in its row's head, so this says what is really held without reading bodies. */
 const FIND = `
   SELECT encode(key, 'hex'), length, octet_length(body), locator FROM $.entries WHERE key = ANY ($1::bytea[])`
-const READ = 'SELECT length, locator, body FROM $.entries WHERE key = $1::bytea'
 const LIST = `
   SELECT encode(key, 'hex'), length, locator FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint`
 const USAGE = `
@@ -31,7 +30,7 @@ const COUNTS = `
 export const EMPTY = Buffer.alloc(0)
 const NOTHING = { entries: 0, bytes: 0 }
 
-export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'list' | 'usage'> {
+export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'list' | 'usage'> {
   return {
     find: (keys, call) =>
       pool.ask<(Entry | undefined)[]>(
@@ -44,15 +43,6 @@ export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'list' | 
             const row = found.get(digestHexOf(key))
             return row && entryOf(key, row[1], row[2], row[3])
           })
-        }
-      ),
-    read: (key, call) =>
-      pool.ask(
-        call,
-        () => undefined,
-        async at => {
-          const row = await at.row<[bigint, Locator | null, Buffer | null]>(READ, digestOf(key))
-          return row && readOf(key, row)
         }
       ),
     list: (after, limit, call) =>
@@ -105,16 +95,6 @@ export function isSamePlace(one: Place, other: Place): boolean {
 
 function placeOf(locator: Locator | null, held: number): Place {
   return locator === null ? { tier: 'kv', length: held } : { tier: 'large', locator }
-}
-
-/** A session's buffer is a fresh copy, so it is the caller's. */
-function readOf(
-  key: BlobKey,
-  [length, locator, body]: [bigint, Locator | null, Buffer | null]
-): { entry: Entry; body?: Uint8Array } {
-  if (locator !== null) return { entry: entryOf(key, length, 0, locator) }
-  const held = body ?? EMPTY
-  return { entry: entryOf(key, length, held.byteLength, null), body: held }
 }
 
 function numbers(row: readonly Value[] | undefined): [number, number, number, number] {

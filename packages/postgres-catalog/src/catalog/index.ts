@@ -11,6 +11,7 @@ import { maintainOf } from './maintain.js'
 import { metaOf } from './meta.js'
 import { pinsOf } from './pins.js'
 import { publishOf } from './publish.js'
+import { readsOf } from './read.js'
 import { removeOf } from './remove.js'
 import { serverOf } from './server.js'
 import { stagesOf } from './stages.js'
@@ -29,7 +30,7 @@ export interface OpenCatalog {
   endLeases(): Promise<void>
 }
 
-/** Publications under way at once: more transactions share less and no longer gain anything. */
+/** Joined publications under way at once, and joined reads: more transactions share less and no longer gain anything. */
 const LANES_MAX = 3
 
 /**
@@ -51,6 +52,7 @@ export async function openCatalog(
     form: 'durable',
     meta: metaOf(pool),
     ...entriesOf(pool),
+    ...readsOf(pool, lanes),
     ...explainOf(pool),
     ...stagesOf(pool),
     ...publishOf(pool, lanes),

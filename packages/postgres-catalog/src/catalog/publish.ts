@@ -1,6 +1,6 @@
 /**
  * Makes entries, finds them, heals them: `publish`, and `pin`, which is a publication without bytes. A batch is one
- * transaction of at most five statements, whatever its size. Locks are taken in one order by everybody: stages, entries,
+ * transaction of at most six statements, whatever its size. Locks are taken in one order by everybody: stages, entries,
  * rows of the window, pins; in each table in the order of the primary key.
  *
  *   1. Stages are locked; those that are gone or expired are lost.
@@ -16,17 +16,16 @@ import {
   type Call,
   type Catalog,
   digestHexOf,
-  digestOf,
   type Entry,
-  type Locator,
   type Publication,
   type PublishOutcome,
   type StageId
 } from '@alkblobs/core/engine'
-import type { Param } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import { AGAIN, Joiner } from '../joiner.js'
 import { noPool, type Pool } from '../pool.js'
+import { sqlStateOf } from '../waiting.js'
+import { areHeavy, type EnteredRow, enterAll, type Way } from './enter.js'
 import { entryOf, isSamePlace } from './entries.js'
 import { heal } from './heal.js'
 import { checkProtocol } from './meta.js'
@@ -38,40 +37,6 @@ const JOIN_LOCK_MS = 100
 
 const PATIENCE = `SELECT set_config('lock_timeout', '${JOIN_LOCK_MS}ms', true)`
 
-/**
- * One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. Items come
- * in the order of their keys and are made in it. All bodies come as one value, of which each item has a part: the server
- * takes longer to read an array of them than to store it.
- */
-const enter = (wait: '' | 'SKIP LOCKED') => `
-  WITH made AS (
-    INSERT INTO $.entries (key, length, body, locator)
-    SELECT key, length, CASE WHEN locator IS NULL THEN substring($3::bytea FROM start FOR held) END, locator
-    FROM unnest($1::bytea[], $2::bigint[], $4::text[], $5::integer[], $6::integer[])
-      AS i (key, length, locator, start, held)
-    WHERE start IS NOT NULL OR locator IS NOT NULL
-    ON CONFLICT (key) DO NOTHING RETURNING key
-  ), found AS MATERIALIZED (
-    SELECT key, length, octet_length(body) AS held, locator FROM $.entries
-    WHERE key = ANY ($1::bytea[]) ORDER BY key FOR KEY SHARE ${wait}
-  )
-  SELECT encode(i.key, 'hex'), m.key IS NOT NULL, f.key IS NOT NULL,
-         (SELECT true FROM $.entries e WHERE e.key = i.key) IS NOT NULL,
-         f.length, f.held, f.locator, (SELECT protocol FROM $.meta)
-  FROM unnest($1::bytea[]) AS i (key) LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
-const ENTER = enter('SKIP LOCKED')
-const ENTER_AND_WAIT = enter('')
-
-type EnteredRow = [
-  hex: string,
-  made: boolean,
-  locked: boolean,
-  there: boolean,
-  length: bigint | null,
-  held: number | null,
-  locator: Locator | null,
-  protocol: number | null
-]
 type Outcome = PublishOutcome | typeof AGAIN
 
 /** Publications of one key in one transaction: `lead` is what is sent, the others find what it leaves. */
@@ -106,10 +71,21 @@ export function publishOf(pool: Pool, lanes: number): Pick<Catalog, 'publish' | 
 }
 
 async function run(pool: Pool, items: readonly Publication[], alone: boolean, call: Call): Promise<readonly Outcome[]> {
+  const way = { isCopied: areHeavy(items), waits: alone }
+  try {
+    return await runOnce(pool, items, way, call)
+  } catch (error) {
+    // Somebody made one of the entries meanwhile.
+    if (!way.isCopied || sqlStateOf(error) !== '23505') throw error
+    return runOnce(pool, items, { ...way, isCopied: false }, call)
+  }
+}
+
+async function runOnce(pool: Pool, items: readonly Publication[], way: Way, call: Call): Promise<readonly Outcome[]> {
   const outcomes = await pool.once(call, noPool, async at => {
     // Sent ahead; a failure of what follows it is what matters.
     const patience = at.rows(PATIENCE)
-    const [outcomes] = await Promise.all([publishAll(at, items, alone), patience])
+    const [outcomes] = await Promise.all([publishAll(at, items, way), patience])
     return outcomes
   })
   return items.map(item => outcomes.get(item) ?? AGAIN)
@@ -118,7 +94,7 @@ async function run(pool: Pool, items: readonly Publication[], alone: boolean, ca
 async function publishAll(
   at: Connection,
   items: readonly Publication[],
-  alone: boolean
+  way: Way
 ): Promise<ReadonlyMap<Publication, Outcome>> {
   const outcomes = new Map<Publication, Outcome>()
   const groups = groupsOf(await withStages(at, items, outcomes))
@@ -126,7 +102,8 @@ async function publishAll(
   const leads = [...groups.values()].map(({ lead }) => lead).sort((one, other) => (one.key < other.key ? -1 : 1))
   const protectedItems: Publication[] = []
   const endedStages: StageId[] = []
-  for (const row of await at.rows<EnteredRow>(alone ? ENTER_AND_WAIT : ENTER, ...parametersOf(leads))) {
+  const { rows, made } = await enterAll(at, leads, way)
+  for (const row of rows) {
     checkProtocol(row[7])
     const { lead, others } = groups.get(row[0]) as Group
     const outcome = await outcomeOf(at, lead, row)
@@ -136,9 +113,17 @@ async function publishAll(
     protectedItems.push(lead, ...others)
     if (outcome.outcome !== 'existed' && lead.bytes.kind === 'staged') endedStages.push(lead.bytes.stage)
   }
-  if (endedStages.length > 0) await endStages(at, endedStages)
-  if (protectedItems.length > 0) await protect(at, protectedItems)
+  const sent = [made]
+  if (endedStages.length > 0) sent.push(endStages(at, endedStages))
+  if (protectedItems.length > 0) sent.push(protect(at, protectedItems))
+  await inOrder(sent)
   return outcomes
+}
+
+/** Waits for what was sent together. The first that fails is why the others do. */
+async function inOrder(sent: readonly Promise<void>[]): Promise<void> {
+  for (const step of sent) step.catch(() => undefined)
+  for (const step of sent) await step
 }
 
 /** The items that may be published: those whose stage is lost have their outcome. */
@@ -191,27 +176,4 @@ export function madeEntry({ key, length, bytes }: Pick<Publication, 'key' | 'len
   return bytes.kind === 'inline'
     ? entryOf(key, length, bytes.body.byteLength, null)
     : entryOf(key, length, 0, bytes.kind === 'staged' ? bytes.locator : null)
-}
-
-function parametersOf(items: readonly Publication[]): Param[] {
-  const starts: (number | null)[] = []
-  const lengths: (number | null)[] = []
-  const bodies: string[] = []
-  let start = 1
-  for (const { bytes } of items) {
-    const body = bytes.kind === 'inline' ? bytes.body : undefined
-    starts.push(body === undefined ? null : start)
-    lengths.push(body === undefined ? null : body.byteLength)
-    if (body === undefined) continue
-    start += body.byteLength
-    bodies.push(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('hex'))
-  }
-  return [
-    items.map(({ key }) => digestOf(key)),
-    items.map(({ length }) => length),
-    `\\x${bodies.join('')}`,
-    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null)),
-    starts,
-    lengths
-  ]
 }
