@@ -15,7 +15,7 @@ import type { Connection } from './connection.js'
 import { remaining, within } from './deadline.js'
 import { ServerError } from './failure.js'
 import { type Begun, LostAnswer } from './outcome.js'
-import { Borrowed, heard, type Session } from './session.js'
+import { Borrowed, type Session } from './session.js'
 
 /** The number by which a lost answer can be asked for comes with it, in one message; a standby, which gives none, may read. */
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT
@@ -41,7 +41,10 @@ export async function inTransaction<T>(
 ): Promise<Attempt<T>> {
   const unbind = connection.bindTo(call)
   try {
-    const { mark, result } = await worked(connection, call, work, begun)
+    // Waited for: whatever travelled along would be done for good, outside of a transaction, if somebody cancelled this very statement.
+    const mark = await begin(connection, call)
+    begun()
+    const result = await worked(connection, call, work)
     unbind()
     // Not raced against the connection's end as the work was: that end means something else from here on.
     return { result, lost: await commit(connection, mark, call) }
@@ -52,8 +55,14 @@ export async function inTransaction<T>(
 
 /** Opens a transaction. `undefined` where the server gave it no number. */
 export async function begin(connection: Connection, call: Call): Promise<Begun | undefined> {
+  const beganMs = performance.now()
   try {
-    return await asked(connection)
+    const [row] = await connection.rows<[string | null, string | null]>(BEGIN)
+    const [xid, flushedLsn] = row ?? []
+    const { pid, startedAt, origin } = connection
+    return typeof xid === 'string' && typeof flushedLsn === 'string'
+      ? { xid, flushedLsn, beganMs, pid, startedAt, origin }
+      : undefined
   } catch (error) {
     // It may have failed half-way, in an open transaction.
     await rollback(connection, call)
@@ -61,33 +70,10 @@ export async function begin(connection: Connection, call: Call): Promise<Begun |
   }
 }
 
-async function asked(connection: Connection): Promise<Begun | undefined> {
-  const beganMs = performance.now()
-  const [row] = await connection.rows<[string | null, string | null]>(BEGIN)
-  const [xid, flushedLsn] = row ?? []
-  const { pid, startedAt, origin } = connection
-  return typeof xid === 'string' && typeof flushedLsn === 'string'
-    ? { xid, flushedLsn, beganMs, pid, startedAt, origin }
-    : undefined
-}
-
-/**
- * BEGIN and the work, whose first statements travel with it. Nothing of the work can be done outside of a transaction: BEGIN opens it
- * before anything in the same message can fail, and a connection that loses BEGIN loses what follows.
- */
-async function worked<T>(
-  connection: Connection,
-  call: Call,
-  work: (session: Session) => Promise<T>,
-  begun: () => void
-): Promise<{ readonly mark: Begun | undefined; readonly result: T }> {
+async function worked<T>(connection: Connection, call: Call, work: (session: Session) => Promise<T>): Promise<T> {
   const session = new Borrowed(connection)
   try {
-    const beginning = heard(asked(connection))
-    const working = heard(connection.until(work(session)))
-    const mark = await beginning
-    begun()
-    return { mark, result: await working }
+    return await connection.until(work(session))
   } catch (error) {
     session.takeBack()
     await rollback(connection, call)

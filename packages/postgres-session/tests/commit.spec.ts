@@ -339,3 +339,16 @@ describeWithServer('a transaction', () => {
     )
   })
 })
+
+describeWithServer('a transaction', () => {
+  // As when somebody cancels that very statement: what had travelled along with it would be done for good.
+  test('whose BEGIN is refused does nothing, and the session goes on', async () => {
+    const { over, wire, stored } = await bench()
+    await expectWorking(over)
+    wire.garble('BEGIN ISOLATION')
+    const asked = over.transaction(call(), session => session.run('INSERT INTO public.t VALUES (1)'))
+    await expect(asked).rejects.toThrow()
+    expect(await stored()).toEqual([])
+    await expectWorking(over)
+  })
+})

@@ -49,6 +49,7 @@ export class Wire {
   #dropsRequests = false
   #dropsAnswers = false
   #resetsAtRequest = false
+  #garbles: string | undefined
   #after: { bytes: number; readonly act: () => void } | undefined
 
   static async to(target: Place): Promise<Wire> {
@@ -76,6 +77,11 @@ export class Wire {
   /** The next request does not arrive: instead every connection ends with a reset. */
   resetAtRequest(): void {
     this.#resetsAtRequest = true
+  }
+
+  /** The next request with this text arrives, and the server cannot read it. */
+  garble(text: string): void {
+    this.#garbles = text
   }
 
   /** Waits until something that was asked of a black hole has gone nowhere. */
@@ -123,7 +129,7 @@ export class Wire {
         this.dropped += chunk.length
         this.reset()
       } else if (this.#dropsRequests || line.swallows === 'requests') this.dropped += chunk.length
-      else server.write(chunk)
+      else server.write(this.#asked(chunk))
     })
     server.on('data', chunk => {
       if (this.#dropsAnswers || line.swallows === 'answers') this.dropped += chunk.length
@@ -134,6 +140,13 @@ export class Wire {
       server.destroy()
     })
     server.once('close', () => client.end())
+  }
+
+  #asked(chunk: Buffer): Buffer {
+    const at = this.#garbles === undefined ? -1 : chunk.indexOf(this.#garbles)
+    if (at < 0) return chunk
+    this.#garbles = undefined
+    return Buffer.concat([chunk.subarray(0, at), Buffer.from('?'), chunk.subarray(at + 1)])
   }
 
   #answer(client: Socket, chunk: Buffer): void {
