@@ -54,7 +54,11 @@ describeWithServer('a backend that is killed', () => {
 
   test('during a statement of a transaction rolls back, and nothing of the transaction runs anywhere else', async () => {
     const { db, over, stored } = await bench()
+    // One that lay idle before, whose death would be excused as long as nothing has begun on it.
+    await expectWorking(over)
+    let runs = 0
     const work = async (session: Session) => {
+      runs += 1
       await session.run('INSERT INTO public.t VALUES (1)')
       const slow = session.rows('SELECT pg_sleep(30)')
       // Issued behind it, and by work that does not notice what happened.
@@ -73,6 +77,7 @@ describeWithServer('a backend that is killed', () => {
       return ended
     })
     expect(await codeOf(failed)).toBe('transient')
+    expect(runs).toBe(1)
     await expectWorking(over)
     await ended
     expect(await stored()).toEqual([])

@@ -1,5 +1,6 @@
 // What the system may refuse to a folder: no space, no descriptors, a medium that is away. Named, and nothing is left of it.
 import { existsSync } from 'node:fs'
+import { mkdir, rename, rmdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { openStore, type Store } from '@alkblobs/core'
 import { createMedium, mem } from '@alkblobs/engine-mem'
@@ -119,6 +120,41 @@ describe('a read that is cut', () => {
       expect((await (await store.get(key))?.bytes())?.length).toBe(LARGE)
     }
   )
+})
+
+describe('a body that cannot be unlinked', () => {
+  it('is told of, stays in trash, and goes when it can', async () => {
+    const root = join(await temporaryFolder(), 'large')
+    const medium = createMedium()
+    const { trash } = medium as unknown as { readonly trash: Map<string, { droppableAt: number }> }
+    const store = await openStore({
+      kv: mem({ medium }),
+      large: local({ root }),
+      threshold: 10,
+      windowDelayMs: 0,
+      trashDelayMs: 0
+    })
+    atEnd(() => store.close())
+    store.protect({ name: 'nobody', live: () => [] })
+    const receipt = await store.put(bytes('a'))
+    const { key } = receipt
+    await receipt.release()
+    const [name] = (await filesIn(root)).filter(each => each.includes(key.slice(7)))
+    const path = join(root, name as string)
+    // A folder in its place: nobody may unlink one, whoever he is.
+    await rename(path, `${root}-aside`)
+    await mkdir(path)
+    const { deleted, failed } = await store.sweep()
+    expect(deleted).toBe(1)
+    expect(failed).toMatchObject([{ key }])
+    expect(trash.size).toBe(1)
+    await rmdir(path)
+    await rename(`${root}-aside`, path)
+    for (const row of trash.values()) row.droppableAt = 0
+    await store.maintain()
+    expect(trash.size).toBe(0)
+    expect(existsSync(path)).toBe(false)
+  })
 })
 
 const disk = smallDisk(2)
