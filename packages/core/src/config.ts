@@ -90,11 +90,14 @@ export function configOf(options: StoreOptions): StoreConfig {
   const fleet = fleetOf(options)
   const { derivation = 'blake3', instanceId = options.fleet?.instanceId ?? 'store' } = options
   if (!ALGORITHMS.includes(derivation)) throw new InvalidArgumentError('derivation', `one of ${ALGORITHMS.join(', ')}`)
-  if (typeof instanceId !== 'string' || !LABEL.test(instanceId)) {
+  for (const label of [instanceId, options.fleet?.instanceId]) {
+    if (label === undefined || (typeof label === 'string' && LABEL.test(label))) continue
     throw new InvalidArgumentError('instanceId', 'at most 64 letters, digits, dots, dashes or underscores')
   }
   const duration = (name: keyof StoreOptions, fallback: number, min = 1) =>
     optionalWholeNumber(name, options[name], fallback, { min, max: DURATION_MAX_MS })
+  // Looked at where that of the fleet comes before it, too: an option that makes no sense is never passed over.
+  const pinTtlMs = duration('pinTtlMs', fleet ? limits.FLEET_PIN_TTL_MS : limits.PIN_TTL_MS)
   return {
     kv: engineOf('kv', options.kv),
     large: options.large === undefined ? undefined : engineOf('large', options.large),
@@ -103,7 +106,7 @@ export function configOf(options: StoreOptions): StoreConfig {
     algorithm: derivation,
     windowDelayMs: options.windowDelayMs === undefined ? undefined : windowDelayOf(options.windowDelayMs),
     trashDelayMs: duration('trashDelayMs', limits.TRASH_DELAY_MS, 0),
-    pinTtlMs: fleet?.pinTtlMs ?? duration('pinTtlMs', fleet ? limits.FLEET_PIN_TTL_MS : limits.PIN_TTL_MS),
+    pinTtlMs: fleet?.pinTtlMs ?? pinTtlMs,
     stageTtlMs: duration('stageTtlMs', limits.STAGE_TTL_MS),
     maxLength: optionalWholeNumber('maxLength', options.maxLength, limits.LENGTH_MAX_DEFAULT, { min: 0 }),
     putsMax: optionalWholeNumber('putsMax', options.putsMax, limits.PUTS_MAX, { min: 1 }),

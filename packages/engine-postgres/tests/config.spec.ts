@@ -18,6 +18,8 @@ describe('a config', () => {
     [{ url: 'postgres://localhost/db', poolMax: 1 }],
     [{ url: 'postgres://localhost/db', poolMax: 2.5 }],
     [{ url: 'postgres://localhost/db', poolMax: '4' }],
+    [{ url: 'postgres://localhost/db?sslmode=toString' }],
+    [{ host: 'localhost', ssl: 'constructor' }],
     [{ host: 'localhost', port: 0 }],
     [{ host: 'localhost', user: 7 }]
   ])('of %j is refused with a typed error', config => {

@@ -135,7 +135,7 @@ function checkTls(value: unknown): Tls {
   } as const
   if (typeof value === 'boolean' || value === 'verify-full') return value
   if (typeof value === 'object' && value !== null) return value
-  if (typeof value === 'string' && value in named) return named[value as keyof typeof named]
+  if (typeof value === 'string' && Object.hasOwn(named, value)) return named[value as keyof typeof named]
   throw new InvalidArgumentError(
     'ssl',
     "a boolean, 'disable', 'prefer', 'require', 'verify-full' or options of node:tls"
