@@ -12,8 +12,7 @@ import { announce, printLoad, printRow, printVerdicts } from './table.mjs'
 const ROW = import.meta.resolve('./children/row.mjs')
 
 async function main(args) {
-  const known = rows.map(({ id }) => id)
-  const options = optionsOf(args, known)
+  const options = optionsOf(args, rows)
   if (options.help) {
     process.stdout.write(usage)
     return
@@ -22,14 +21,16 @@ async function main(args) {
   try {
     announce(options, conditionOf(site))
     const ratios = []
-    for (const id of known.filter(each => options.ids.includes(each))) {
+    const series = []
+    for (const id of options.ids) {
       const row = await inChild(ROW, { id, root: site.root, scale: options.scale })
       printRow(row)
       ratios.push(...row.ratios)
+      if (row.series !== undefined) series.push({ id, ...row.series })
     }
     printVerdicts(ratios)
     printLoad('at the end')
-    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios }, undefined, 2)}\n`)
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios, series }, undefined, 2)}\n`)
   } finally {
     if (!options.keep) site.clear()
   }

@@ -7,10 +7,11 @@ const MIB = 1024 * KIB
 export const usage = `npm run bench -- [options]
 
   --quick          less of everything, under 50 seconds: to look at while working
-  --million        the sweep at 1,000,000 entries as well (minutes)
+  --million        the sweep at 1,000,000 entries as well, and growth up to there and to 1 GiB (minutes)
+  --growth         how cost grows with entries, length and concurrency: what the charts are made of
   --only <ids>     some rows only, separated by commas
   --rounds <n>     rounds that count
-  --json <file>    write { "ratios": [{ "id", "value", "goal", "pass", ... }] }
+  --json <file>    write { "ratios": [{ "id", "value", "goal", "pass", ... }], "series": [...] }
   --dir <folder>   where to write; default: a folder in bench/.cache, on the disk of the workspace
   --keep           leave what was written
 `
@@ -21,9 +22,11 @@ const FULL = {
   small: { count: 4_096, lead: 512, peerCount: 512, serialCount: 384, getCount: 16_384 },
   streamLength: 256 * MIB,
   streamRounds: 5,
-  ranges: 2_048,
+  ranges: 8_192,
   memoryLength: 1024 * MIB,
   sweepEntries: [100_000],
+  growthEntries: [10_000, 100_000],
+  growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB, 256 * MIB],
   openRounds: 11
 }
 
@@ -34,15 +37,18 @@ const QUICK = {
   small: { count: 1_536, lead: 256, peerCount: 256, serialCount: 192, getCount: 8_192 },
   streamLength: 64 * MIB,
   streamRounds: 3,
-  ranges: 1_024,
+  ranges: 4_096,
   memoryLength: 256 * MIB,
   sweepEntries: [20_000],
+  growthEntries: [1_000, 10_000],
+  growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB],
   openRounds: 5
 }
 
 const SPECIFICATION = {
   quick: { type: 'boolean', default: false },
   million: { type: 'boolean', default: false },
+  growth: { type: 'boolean', default: false },
   only: { type: 'string' },
   rounds: { type: 'string' },
   json: { type: 'string' },
@@ -54,13 +60,15 @@ const SPECIFICATION = {
 /** The command line asks for what is not there. */
 export class UsageError extends Error {}
 
-/** Reads the command line. `known` are the ids of all rows. @throws UsageError naming what is wrong. */
-export function optionsOf(args, known) {
+/** Reads the command line. `rows` are all there are; `ids` are those to run, in their order. @throws UsageError naming what is wrong. */
+export function optionsOf(args, rows) {
   const values = valuesOf(args)
-  const ids = values.only === undefined ? known : values.only.split(',').filter(id => id !== '')
-  const unknown = ids.filter(id => !known.includes(id))
+  const known = rows.map(({ id }) => id)
+  const asked = values.only?.split(',').filter(id => id !== '')
+  const unknown = asked?.filter(id => !known.includes(id)) ?? []
   if (unknown.length > 0) throw new UsageError(`no such row: ${unknown.join(', ')}; there are ${known.join(', ')}`)
-  return { ...values, ids, scale: scaleOf(values) }
+  const chosen = rows.filter(({ id, isExtra }) => asked?.includes(id) ?? (values.growth || !isExtra))
+  return { ...values, ids: chosen.map(({ id }) => id), scale: scaleOf(values) }
 }
 
 function valuesOf(args) {
@@ -73,9 +81,15 @@ function valuesOf(args) {
 
 function scaleOf({ quick, million, rounds }) {
   const scale = quick ? QUICK : FULL
-  const sweepEntries = million ? [100_000, 1_000_000] : scale.sweepEntries
-  if (rounds === undefined) return { ...scale, sweepEntries }
+  const grown = million
+    ? {
+        sweepEntries: [100_000, 1_000_000],
+        growthEntries: [10_000, 100_000, 1_000_000],
+        growthLengths: [...FULL.growthLengths, 1024 * MIB]
+      }
+    : {}
+  if (rounds === undefined) return { ...scale, ...grown }
   const wanted = Number(rounds)
   if (!Number.isSafeInteger(wanted) || wanted < 1) throw new UsageError('--rounds takes a whole number from 1')
-  return { ...scale, sweepEntries, rounds: wanted, streamRounds: wanted, openRounds: wanted }
+  return { ...scale, ...grown, rounds: wanted, streamRounds: wanted, openRounds: wanted }
 }

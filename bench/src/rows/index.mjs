@@ -1,6 +1,10 @@
 /** All rows, in the order in which they run: what leaves many small files behind comes late. */
 import { dedupLarge, dedupSmall } from './dedup.mjs'
+import { eventLoop } from './event-loop.mjs'
 import { getSmall } from './get-small.mjs'
+import { growthEntries } from './growth-entries.mjs'
+import { growthFlight } from './growth-flight.mjs'
+import { growthLengths } from './growth-lengths.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
 import { putSmallConcurrent } from './put-small-concurrent.mjs'
@@ -11,7 +15,8 @@ import { sweepScale } from './sweep-scale.mjs'
 
 /**
  * A row is `{ id, unit, titleOf(bench), contestants(bench), ratiosOf(bench) }`. A contestant is `{ id, name, note, run }`: `note` says what it
- * leaves out, `run` answers its figure. A ratio is `{ id, value(round), atLeast | atMost, against }`.
+ * leaves out, `run` answers its figure. A ratio is `{ id, value(round), atLeast | atMost, against }`. A row that `isExtra` runs only when it
+ * is asked for; its `seriesOf(bench)` says which figures are the points of a chart.
  */
 export const rows = [
   putSmallConcurrent,
@@ -24,5 +29,9 @@ export const rows = [
   range,
   sweepScale,
   open,
-  memory
+  eventLoop,
+  memory,
+  growthEntries,
+  growthLengths,
+  growthFlight
 ]
