@@ -8,7 +8,7 @@ export const usage = `npm run bench -- [options]
 
   --quick          less of everything, under 50 seconds: to look at while working
   --million        the sweep at 1,000,000 entries as well, and growth up to there and to 1 GiB (minutes)
-  --growth         how cost grows with entries, length and concurrency: what the charts are made of
+  --growth         all rows, with those of how cost grows, of which the charts are made, and of processor time
   --only <ids>     some rows only, separated by commas
   --rounds <n>     rounds that count
   --json <file>    write { "ratios": [{ "id", "value", "goal", "pass", ... }], "series": [...] }

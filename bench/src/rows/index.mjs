@@ -7,6 +7,7 @@ import { growthFlight } from './growth-flight.mjs'
 import { growthLengths } from './growth-lengths.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
+import { processor } from './processor.mjs'
 import { putSmallConcurrent } from './put-small-concurrent.mjs'
 import { putSmallSerial } from './put-small-serial.mjs'
 import { range } from './range.mjs'
@@ -33,5 +34,6 @@ export const rows = [
   memory,
   growthEntries,
   growthLengths,
-  growthFlight
+  growthFlight,
+  processor
 ]
