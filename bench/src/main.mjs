@@ -28,14 +28,16 @@ async function main(args) {
       process.stdout.write(`${server.line}\n`)
     }
     const ratios = []
+    const series = []
     for (const { id } of chosen) {
       const row = await inChild(ROW, { id, root: site.root, scale: options.scale, server: server?.at })
       printRow(row)
       ratios.push(...row.ratios)
+      if (row.series !== undefined) series.push({ id, ...row.series })
     }
     printVerdicts(ratios)
     printLoad('at the end')
-    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios }, undefined, 2)}\n`)
+    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios, series }, undefined, 2)}\n`)
   } finally {
     await server?.stop()
     if (!options.keep) site.clear()

@@ -21,10 +21,17 @@ async function measured({ unit, titleOf, ...row }, bench) {
       ...summary(rounds.map(round => round[id].figure))
     }))
     const ratios = row.ratiosOf(bench).map(ratio => judged(ratio, rounds))
-    return { id: row.id, unit, title: titleOf(bench), contestants: shown, ratios }
+    const series = row.seriesOf && drawn(row.seriesOf(bench), rounds)
+    return { id: row.id, unit, title: titleOf(bench), contestants: shown, ratios, series }
   } finally {
     for (const close of opened.reverse()) await close()
   }
+}
+
+/** The points of a chart, as they were measured. */
+function drawn({ lines, ...rest }, rounds) {
+  const pointOf = ({ x, id, scale }) => ({ x, y: summary(rounds.map(round => round[id].figure)).median * scale })
+  return { ...rest, lines: lines.map(({ name, points }) => ({ name, points: points.map(pointOf) })) }
 }
 
 function judged({ id, value, atLeast, atMost, unit = 'ratio', against }, rounds) {

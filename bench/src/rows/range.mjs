@@ -31,7 +31,7 @@ export const range = {
       {
         id: 'alkblobs',
         name: 'alkblobs slice',
-        note: 'a part is not verified; opens the body each time',
+        note: 'a part is not verified; keeps the file open for the next',
         run: () => measure(start => blob.slice(start, start + LENGTH).bytes())
       },
       {

@@ -98,9 +98,14 @@ export class Pins {
    * Whether the pin just taken protects by now. A transaction that was answered later than a TTL after it began may have written a row
    * that has expired since: where rows are not revived, one more renewal must find it alive.
    */
-  async isAlive({ key, row, begun }: Reservation): Promise<boolean> {
-    const { pinTtlMs, stageTtlMs, revives, expires } = this.#config
-    if (revives || !expires || elapsedMs(begun) < pinTtlMs) return true
+  isAlive(reservation: Reservation): true | Promise<boolean> {
+    const { pinTtlMs, revives, expires } = this.#config
+    if (revives || !expires || elapsedMs(reservation.begun) < pinTtlMs) return true
+    return this.#isFoundAlive(reservation)
+  }
+
+  async #isFoundAlive({ key, row }: Reservation): Promise<boolean> {
+    const { pinTtlMs, stageTtlMs } = this.#config
     const asked = instant()
     const pins = [{ key, pin: row }]
     const lost = await this.#catalog.renew({ pins, pinTtlMs, stages: [], stageTtlMs, revive: false })

@@ -97,7 +97,13 @@ export class Publisher {
 
   async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
     const reservation = content.pin ? this.#pins.reserve(content.key) : undefined
-    const outcome = await this.#send(content, healing, reservation)
+    let outcome: PublishOutcome
+    try {
+      outcome = await this.#send(content, healing, reservation)
+    } catch (error) {
+      if (reservation !== undefined) this.#pins.abandon(reservation)
+      throw error
+    }
     if (!('entry' in outcome)) {
       if (reservation !== undefined) this.#pins.abandon(reservation)
       if (outcome.outcome === 'absent') return undefined
@@ -110,7 +116,9 @@ export class Publisher {
   /** @throws PutError (`ERR_BLOB_PIN_LOST`) for a pin that expired while it was being taken. */
   async #confirm(reservation: Reservation, length: number): Promise<PinState> {
     const pin = this.#pins.confirm(reservation, length)
-    const isAlive = await this.#pins.isAlive(reservation).catch(error => {
+    const alive = this.#pins.isAlive(reservation)
+    if (alive === true) return pin
+    const isAlive = await alive.catch(error => {
       pin.release()
       throw error
     })
@@ -121,25 +129,16 @@ export class Publisher {
     })
   }
 
-  async #send(
-    content: Content,
-    healing: Place | undefined,
-    reservation: Reservation | undefined
-  ): Promise<PublishOutcome> {
+  #send(content: Content, healing: Place | undefined, reservation: Reservation | undefined): Promise<PublishOutcome> {
     const { key, length, bytes } = content
-    try {
-      return await this.#pool.catalog.publish({
-        key,
-        length,
-        bytes,
-        trashDelayMs: this.#pool.trashDelayMs,
-        ...(reservation && { pin: { row: reservation.row, ttlMs: this.#pins.ttlMs } }),
-        ...(healing && { healing })
-      })
-    } catch (error) {
-      if (reservation !== undefined) this.#pins.abandon(reservation)
-      throw error
-    }
+    return this.#pool.catalog.publish({
+      key,
+      length,
+      bytes,
+      trashDelayMs: this.#pool.trashDelayMs,
+      ...(reservation && { pin: { row: reservation.row, ttlMs: this.#pins.ttlMs } }),
+      ...(healing && { healing })
+    })
   }
 
   /** Where the entry's bytes lie, if they cannot be right: by a look at their length, or by reading them where that is asked. */

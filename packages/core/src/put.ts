@@ -32,13 +32,15 @@ export function assertAcceptable({ dispatch }: PutParts, request: PutRequest, le
   dispatch.tierOf(length)
 }
 
-async function putBytes(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
+function putBytes(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
   const { bytes, length } = content
-  if (parts.dispatch.tierOf(length) === 'large') {
-    return (await putKnown(parts, request, content)) ?? putWhole(parts, request, content)
-  }
+  if (parts.dispatch.tierOf(length) === 'large') return putLarge(parts, request, content)
   request.onProgress?.({ bytes: length })
   return storeInline(parts, request, Buffer.from(bytes.buffer, bytes.byteOffset, length))
+}
+
+async function putLarge(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
+  return (await putKnown(parts, request, content)) ?? putWhole(parts, request, content)
 }
 
 /** Large bytes at hand: if their entry is there already, it is protected now and nothing needs writing. */
