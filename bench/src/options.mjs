@@ -26,7 +26,7 @@ const FULL = {
   memoryLength: 1024 * MIB,
   sweepEntries: [100_000],
   openRounds: 11,
-  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000 }
+  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000, streamLength: 256 * MIB }
 }
 
 const QUICK = {
@@ -40,7 +40,7 @@ const QUICK = {
   memoryLength: 256 * MIB,
   sweepEntries: [20_000],
   openRounds: 5,
-  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000 }
+  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000, streamLength: 16 * MIB }
 }
 
 const SPECIFICATION = {

@@ -4,6 +4,8 @@ import { getSmall } from './get-small.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
 import { pgGet, pgPut } from './pg-small.mjs'
+import { pgloGet, pgloPut } from './pg-streams.mjs'
+import { pgSweepScale, pgSweepSql } from './pg-sweep.mjs'
 import { putSmallConcurrent } from './put-small-concurrent.mjs'
 import { putSmallSerial } from './put-small-serial.mjs'
 import { range } from './range.mjs'
@@ -27,5 +29,9 @@ export const rows = [
   open,
   memory,
   pgPut,
-  pgGet
+  pgGet,
+  pgloPut,
+  pgloGet,
+  pgSweepScale,
+  pgSweepSql
 ]
