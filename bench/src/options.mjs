@@ -29,7 +29,7 @@ const FULL = {
   growthEntries: [10_000, 100_000],
   growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB, 256 * MIB],
   openRounds: 11,
-  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000 }
+  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000, streamLength: 256 * MIB }
 }
 
 const QUICK = {
@@ -45,7 +45,7 @@ const QUICK = {
   growthEntries: [1_000, 10_000],
   growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB],
   openRounds: 5,
-  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000 }
+  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000, streamLength: 16 * MIB }
 }
 
 const SPECIFICATION = {

@@ -8,6 +8,8 @@ import { growthLengths } from './growth-lengths.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
 import { pgGet, pgPut } from './pg-small.mjs'
+import { pgloGet, pgloPut } from './pg-streams.mjs'
+import { pgSweepScale, pgSweepSql } from './pg-sweep.mjs'
 import { processor } from './processor.mjs'
 import { putSmallConcurrent } from './put-small-concurrent.mjs'
 import { putSmallSerial } from './put-small-serial.mjs'
@@ -38,5 +40,9 @@ export const rows = [
   growthFlight,
   processor,
   pgPut,
-  pgGet
+  pgGet,
+  pgloPut,
+  pgloGet,
+  pgSweepScale,
+  pgSweepSql
 ]

@@ -44,18 +44,26 @@ export async function* copyRows(
   yield Buffer.concat([...parts, TAIL])
 }
 
-/** Chunks for `copyIn` from one row whose long fields are not copied: they are read until the copy has ended. */
-export function* copyRow(fields: readonly Field[]): Generator<Uint8Array> {
-  let short: Uint8Array[] = [HEAD, int2(fields.length)]
-  for (const field of fields) {
-    short.push(int4(field?.length ?? -1))
-    if (field === null) continue
-    if (field.length < LONG_LENGTH) short.push(field)
-    else {
-      yield Buffer.concat(short)
-      yield field
-      short = []
+/**
+ * The same for rows of long fields, which are not copied: a row's memory is its maker's again when the next row is asked for. Nothing
+ * is kept back to be joined with what may not come for a while.
+ */
+export async function* copyLongRows(rows: AsyncIterable<readonly Field[]>): AsyncGenerator<Uint8Array> {
+  let short: Uint8Array[] = [HEAD]
+  for await (const fields of rows) {
+    short.push(int2(fields.length))
+    for (const field of fields) {
+      short.push(int4(field?.length ?? -1))
+      if (field === null) continue
+      if (field.length < LONG_LENGTH) short.push(field)
+      else {
+        yield Buffer.concat(short)
+        yield field
+        short = []
+      }
     }
+    if (short.length > 0) yield Buffer.concat(short)
+    short = []
   }
   yield Buffer.concat([...short, TAIL])
 }

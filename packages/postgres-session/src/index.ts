@@ -11,7 +11,7 @@ export {
   byteaListLiteral,
   byteaLiteral,
   copiedRows,
-  copyRow,
+  copyLongRows,
   copyRows,
   type Field,
   int4,

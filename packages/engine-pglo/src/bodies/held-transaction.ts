@@ -2,7 +2,7 @@
  * The open transaction in which a body longer than one window is written, on a session of its own.
  *
  *   begin    BEGIN; the lock of the stage; the server's own limit of idleness; an empty object
- *   append   a window to its place, in a binary COPY of one row that is never kept
+ *   append   a window to its place (`window-copy.ts`)
  *   commit   the claim is still ours; the row of lo_entries; COMMIT
  *   abandon  ROLLBACK: no row, and no page
  *
@@ -10,12 +10,17 @@
  * whole server from vacuuming. The server has the same limit, a little later, for a process that was stopped.
  */
 import { type BlobKey, type Call, digestOf, EngineFault, type StageId } from '@alkblobs/core/engine'
-import { copyRow, type HeldSession, int8, oid, type Session } from '@alkblobs/postgres-session'
+import type { HeldSession, Session } from '@alkblobs/postgres-session'
 import { confirmIn, type Medium, missingIsAway } from '../medium.js'
 import { stageLock } from '../names.js'
+import { WindowCopy, windowCopy } from './window-copy.js'
 
 /** How much later than ourselves the server ends a transaction that is idle. */
 const SERVER_SLACK_MS = 5_000
+/** A process may be stopped in the middle of a COPY, which is not idle to the server, and slow lines take their time. */
+const STATEMENT_SLACK_MS = 60_000
+/** Longest a copy may take to end when its transaction is given up. */
+const GIVE_UP_MS = 1_000
 
 export class HeldTransaction {
   readonly #medium: Medium
@@ -24,6 +29,7 @@ export class HeldTransaction {
   readonly #onIdle: (error: EngineFault) => void
   /** The object's number, valid inside this transaction alone. */
   #oid = 0
+  #copy: WindowCopy | undefined
   #timer: NodeJS.Timeout | undefined
   #isOver = false
 
@@ -53,20 +59,21 @@ export class HeldTransaction {
     }
   }
 
-  /**
-   * Adds the bytes at their place; they are the caller's again when this resolves. Only COPY takes bytes from this driver as they are, and
-   * its condition, said for each row before it is kept, is what writes: no row passes it, so the table is there for its columns alone.
-   * An eighth of the processor time of hexadecimal or base64 text.
-   */
+  /** Sends the bytes to their place; they are the caller's again when this resolves, and there when `commit` does. */
   async append(bytes: Uint8Array, at: number, call: Call): Promise<void> {
-    const copy = `COPY ${this.#medium.tables.entries} (loid, length, key) FROM STDIN (FORMAT binary)
-      WHERE lo_put(loid, length, key) IS NULL`
-    await this.#step(call, session => session.copyIn(copy, copyRow([oid(this.#oid), int8(at), bytes])))
+    await this.#step(call, async () => {
+      if (this.#copy?.isOpen !== true) {
+        await this.#copy?.end()
+        this.#copy = new WindowCopy(this.#session, windowCopy(this.#medium.tables.entries), this.#oid)
+      }
+      await this.#copy.write(bytes, at)
+    })
   }
 
   /** Makes object and row durable. @throws EngineFault `outcome-unknown` if the answer was lost: the caller has to look. */
   async commit(key: BlobKey, length: number, call: Call): Promise<void> {
     await this.#step(call, async session => {
+      await this.#copy?.end()
       await confirmIn(this.#medium, session)
       await session.run(
         `INSERT INTO ${this.#medium.tables.entries} (stage, loid, key, length) VALUES ($1::uuid, $2::oid, $3::bytea, $4::bigint)`,
@@ -81,6 +88,9 @@ export class HeldTransaction {
   /** Ends without a trace; idempotent. */
   async abandon(call: Call): Promise<void> {
     this.#end()
+    const copy = this.#copy
+    const soon = { deadlineMs: Math.min(call.deadlineMs, performance.now() + GIVE_UP_MS) }
+    if (copy !== undefined) await this.#session.during(soon, () => copy.end()).catch(endsWithIt)
     await this.#session.rollback(call)
     await this.#session.release()
   }
@@ -89,8 +99,12 @@ export class HeldTransaction {
     const { schema, stageIdleTimeoutMs } = this.#medium
     const [row] = await session.rows<[boolean, number]>(
       `SELECT pg_try_advisory_xact_lock($1::bigint), lo_from_bytea(0, ''),
-         set_config('idle_in_transaction_session_timeout', $2, true)`,
-      [stageLock(schema, this.#stage), `${stageIdleTimeoutMs + SERVER_SLACK_MS}`]
+         set_config('idle_in_transaction_session_timeout', $2, true), set_config('statement_timeout', $3, true)`,
+      [
+        stageLock(schema, this.#stage),
+        `${stageIdleTimeoutMs + SERVER_SLACK_MS}`,
+        `${stageIdleTimeoutMs + STATEMENT_SLACK_MS}`
+      ]
     )
     this.#oid = row?.[1] ?? 0
     if (row?.[0] !== true) throw new EngineFault('conflict', 'a body is being written under the stage already')
@@ -115,3 +129,6 @@ export class HeldTransaction {
     clearTimeout(this.#timer)
   }
 }
+
+/** A copy that fails while its transaction is given up has nothing more to say; one that does not end takes the session with it. */
+function endsWithIt(): void {}

@@ -6,7 +6,7 @@
  * slow as it likes, and an object that was dropped meanwhile is `gone` and never another one with the same number.
  *
  * Bytes come in binary form, three to five times faster than as text, in pieces that the server's processor keeps close. While
- * the consumer has one window the next one is on its way.
+ * the consumer has one window the next ones are on their way.
  */
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
 import { ask, askBinary, type Medium } from '../medium.js'
@@ -14,6 +14,9 @@ import { parseLocator } from '../names.js'
 
 /** The server's limit of an object: 2^31 - 1 pages of 2 KiB. Beyond it a position is refused, not merely past the end. */
 const OBJECT_LENGTH_MAX = (2 ** 31 - 1) * 2_048
+
+/** Windows on their way beside the one that is awaited: they hide the way to the server and the server's own work. */
+const WINDOWS_AHEAD = 2
 
 /** The server copies an object's pages twice on their way, and pieces of this size stay in the cache of its processor. */
 const PIECE_LENGTH = 256 * 1024
@@ -39,15 +42,16 @@ export async function* readBody(
   const patienceMs = Math.min(call.deadlineMs - performance.now(), WINDOW_MS)
   const ask = (at: number) =>
     heard(window(medium, stage, at, Math.min(WINDOW_LENGTH, range.end - at), within(call, patienceMs)))
-  if (range.start >= range.end) return
-  let next = ask(range.start)
+  const coming: Promise<Buffer>[] = []
+  let asked = range.start
   for (let at = range.start; at < range.end; at += WINDOW_LENGTH) {
-    const length = Math.min(WINDOW_LENGTH, range.end - at)
-    const bytes = await next
-    if (bytes.length === length && at + length < range.end) next = ask(at + length)
+    // Nothing is asked ahead before the first window has come: most ranges are no longer.
+    const ahead = at === range.start ? 0 : WINDOWS_AHEAD
+    for (; asked < range.end && asked <= at + ahead * WINDOW_LENGTH; asked += WINDOW_LENGTH) coming.push(ask(asked))
+    const bytes = await (coming.shift() as Promise<Buffer>)
     if (bytes.length > 0) yield bytes
     // The medium holds no more; what that means is for the reader of the whole to judge.
-    if (bytes.length < length) return
+    if (bytes.length < Math.min(WINDOW_LENGTH, range.end - at)) return
   }
 }
 

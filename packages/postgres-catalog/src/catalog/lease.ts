@@ -12,6 +12,7 @@ import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { advisoryKey } from '../schema.js'
 import { refuseIfOver, untilFree } from '../waiting.js'
+import { PagesAhead } from './ahead.js'
 import { LiveKeys } from './live.js'
 
 const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::bigint)'
@@ -28,6 +29,8 @@ export class HeldLease implements Lease {
   readonly live?: LiveKeys
   /** Tables of the application that were read through under this lease. */
   readonly readThrough = new Set<object>()
+  /** Pages of candidates that its sweep will ask for next. */
+  readonly ahead = new PagesAhead()
   #turn: Promise<unknown> = Promise.resolve()
   #isReleased = false
 

@@ -27,16 +27,17 @@ import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
 
 /**
- * One page of keys, judged and summed up by the server: only the keys that nobody protects come back, in one text. What is
- * in order of keys is read by the range of the page, so that a whole sweep reads it once.
+ * Pages of keys, judged and summed up by the server, one row each: only the keys that nobody protects come back, in one text. What is
+ * in order of keys is read by the range of all pages, so that a whole sweep reads it once.
  */
 const candidates = ({ hasLiveKeys, conditions }: Judges) => `
   WITH page AS MATERIALIZED (
-    SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint
+    SELECT key, (row_number() OVER (ORDER BY key) - 1) / $3::bigint AS n
+    FROM (SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint) k
   ), last AS MATERIALIZED (
     SELECT key FROM page ORDER BY key DESC LIMIT 1
   ), judged AS (
-    SELECT e.key, CASE
+    SELECT e.key, e.n, CASE
       WHEN e.key IN (SELECT p.key FROM $.gc_pins p WHERE ${inPage('p')} AND p.expires_at > clock_timestamp()) THEN 1
       ${hasLiveKeys ? `WHEN e.key IN (SELECT l.key FROM pg_temp.alkblobs_live l WHERE ${inPage('l')}) THEN 1` : ''}
       ${conditions.map(condition => `WHEN ${condition} THEN 1`).join('\n      ')}
@@ -48,8 +49,8 @@ const candidates = ({ hasLiveKeys, conditions }: Judges) => `
   SELECT count(*), count(*) FILTER (WHERE protection = 1), count(*) FILTER (WHERE protection >= 2),
          coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 3), ''),
          coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
-         (SELECT encode(key, 'hex') FROM last)
-  FROM judged`
+         max(encode(key, 'hex') COLLATE "C")
+  FROM judged GROUP BY n ORDER BY n`
 /** Nothing is less than ''. Said so, because for `=` the server may take the index of what is due and read it from end to end. */
 const IS_SWEEPS = "w.mark <= ''"
 const inPage = (table: string) => `${table}.key > $1::bytea AND ${table}.key <= (SELECT key FROM last)`
@@ -78,6 +79,9 @@ const MARK = `
   WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = $1::bytea AND p.expires_at > clock_timestamp())`
 
 const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: [], keys: [], next: undefined }
+/** A sweep's pages are looked at several together; whoever asks for short ones wants them as they are now. */
+const PAGES_AHEAD = 8
+const LIMIT_AHEAD_MIN = 1_000
 /** Hexadecimal digits of a key. */
 const HEX = 64
 
@@ -92,14 +96,18 @@ export function windowOf(
       if (lease === undefined) {
         // A dry run reads the tables through with its first page.
         const seen = after === undefined ? new Set<object>() : undefined
-        const look = async (at: Connection) => candidatePage(pool, at, await judgesOf(at, tables, seen), after, limit)
-        return pool.ask(call, nobody, look)
+        const look = async (at: Connection) =>
+          (await candidatePages(pool, at, await judgesOf(at, tables, seen), { after, limit, pages: 1 }))[0]
+        return (await pool.ask(call, nobody, look)) ?? NOBODY
       }
       const held = leases.held(lease)
       await held.live?.prepare(call)
+      const known = held.ahead.take(after, limit)
+      if (known !== undefined) return known
+      const pages = limit < LIMIT_AHEAD_MIN ? 1 : PAGES_AHEAD
       const look = async (at: Connection) =>
-        candidatePage(pool, at, await judgesOf(at, tables, held.readThrough, held.live), after, limit)
-      return held.ask(call, nobody, look)
+        candidatePages(pool, at, await judgesOf(at, tables, held.readThrough, held.live), { after, limit, pages })
+      return held.ahead.keep(await held.ask(call, () => [NOBODY], look), limit)
     },
     stageCandidates: async (lease, keys, call) =>
       leases.held(lease).write<BlobKey[]>(
@@ -142,26 +150,26 @@ export async function judgesOf(
   return { hasLiveKeys: live?.isFilled === true, conditions: conditionsFor('e.key') }
 }
 
-async function candidatePage(
+/** The pages from here on, `pages` of them at most; one at least. */
+async function candidatePages(
   pool: Pool,
   at: Connection,
   judges: Judges,
-  after: string | undefined,
-  limit: number
-): Promise<CandidatePage> {
+  { after, limit, pages }: { readonly after: string | undefined; readonly limit: number; readonly pages: number }
+): Promise<CandidatePage[]> {
   const from = after === undefined ? EMPTY : digestOf(after as BlobKey)
-  const row = await judged(judges.conditions, () =>
-    at.row<[bigint, bigint, bigint, string, string, string | null]>(candidates(judges), from, limit)
+  const rows = await judged(judges.conditions, () =>
+    at.rows<[bigint, bigint, bigint, string, string, string]>(candidates(judges), from, limit * pages, limit)
   )
-  const [scanned, live, alreadyStaged, cancelled, keys, last] = row ?? [0n, 0n, 0n, '', '', null]
-  return {
+  const found = rows.map(([scanned, live, alreadyStaged, cancelled, keys, last]) => ({
     scanned: Number(scanned),
     live: Number(live),
     alreadyStaged: Number(alreadyStaged),
     cancelled: keysIn(pool, cancelled),
     keys: keysIn(pool, keys),
-    next: Number(scanned) < limit || last === null ? undefined : pool.keyOf(last)
-  }
+    next: Number(scanned) < limit ? undefined : pool.keyOf(last)
+  }))
+  return found.length === 0 ? [NOBODY] : found
 }
 
 function keysIn(pool: Pool, digits: string): BlobKey[] {
