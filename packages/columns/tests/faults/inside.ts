@@ -7,21 +7,30 @@ import { assertWhole, FaultPlan, faulty, ledger, pgAdmin, type Step, sessionsOf,
 import { gone, killAt, Nursery } from './kills.js'
 import { type Kind, makePool } from './subjects.js'
 
-/** What writes or removes, in the order in which each finds its own calls. */
-const STEPS = [
-  ['put', 'a large one'],
-  ['put', 'a small one'],
-  ['delete', 'one of each size'],
-  ['sweep', 'that stages and removes'],
-  ['maintain', 'with a scan']
-] as const
+/** Three windows of 1 MiB and a part of one, so that a body is written in several calls. */
+const VERY_LONG = 3 * 1024 * 1024 + 5
+
+/**
+ * What writes or removes, in the order in which each finds its own calls. A process dies before every call of the first, before each kind of call
+ * that a later one adds, and before each repetition of those that write the bytes of a body.
+ */
+const STEPS: readonly { readonly operation: string; readonly name: string; readonly largeLength?: number }[] = [
+  { operation: 'put', name: 'a large one' },
+  { operation: 'put', name: 'a large stream', largeLength: VERY_LONG },
+  { operation: 'put', name: 'a small one' },
+  { operation: 'delete', name: 'one of each size' },
+  { operation: 'sweep', name: 'that stages and removes' },
+  { operation: 'maintain', name: 'with a scan' }
+]
+const WRITES_BODY = /^write large|lo_put|lo_from_bytea/
 
 interface Inside {
   readonly step: Step
   readonly inside: { readonly call: string; readonly nth: number }
+  readonly largeLength?: number
 }
 
-/** Kills a process before every call of the medium that a long put makes, and before each kind of call that the other steps add. Answers where. */
+/** Kills a process before the calls of the medium that the steps make. Answers which. */
 export async function killInside(kind: Kind): Promise<readonly string[]> {
   const pool = await makePool(kind)
   const world = new World(pool.subject, definition => faulty(definition, new FaultPlan()))
@@ -33,9 +42,9 @@ export async function killInside(kind: Kind): Promise<readonly string[]> {
     await world.open()
     await world.pair()
     await world.close()
-    for (const [operation, name] of STEPS) {
+    for (const { operation, name, ...how } of STEPS) {
       const step = steps.find(each => each.operation === operation && each.name === name) as Step
-      for (const place of await placesIn(nursery, step, new Set(struck), [...world.live.keys()])) {
+      for (const place of await placesIn(nursery, { step, ...how }, new Set(struck), [...world.live.keys()])) {
         const { call, nth } = place.inside
         const what = `${call}, number ${nth}, of ${operation}`
         const ticket = ledger.arm(`SIGKILL before ${what}`)
@@ -66,22 +75,24 @@ export async function killInside(kind: Kind): Promise<readonly string[]> {
   return struck
 }
 
-/** Lets a process take the step unharmed, and answers what it asked of its media: of the first step all, of a later one what none did before. */
+/** Lets a process take the step unharmed, and answers where in it one is to die. */
 async function placesIn(
   nursery: Nursery,
-  step: Step,
+  how: Omit<Inside, 'inside'>,
   known: ReadonlySet<string>,
   live: readonly BlobKey[]
 ): Promise<readonly Inside[]> {
   const victim = await nursery.next()
   const inside = { call: 'none', nth: 1 }
-  victim.go(JSON.stringify({ step: step.name, operation: step.operation, inside, live }))
+  const { step, ...more } = how
+  victim.go(JSON.stringify({ step: step.name, operation: step.operation, ...more, inside, live }))
   const { calls } = await passed(victim)
   await victim.kill()
   const isAll = known.size === 0
   return calls.flatMap((call, at) => {
     const nth = calls.slice(0, at + 1).filter(each => each === call).length
-    return isAll || (nth === 1 && !known.has(call)) ? [{ step, inside: { call, nth } }] : []
+    const isNew = nth === 1 ? !known.has(call) : WRITES_BODY.test(call)
+    return isAll || isNew ? [{ ...how, inside: { call, nth } }] : []
   })
 }
 

@@ -52,7 +52,12 @@ export class Nursery {
 /** Where a process is to be killed: at a call of the contract, or inside of one, at a call of the medium. */
 export type Place =
   | Pick<Target, 'step' | 'point' | 'engine'>
-  | { readonly step: Step; readonly inside: { readonly call: string; readonly nth: number } }
+  | {
+      readonly step: Step
+      readonly inside: { readonly call: string; readonly nth: number }
+      /** How long what it calls large is, in bytes, if not as for everybody. */
+      readonly largeLength?: number
+    }
 
 /** Lets a process take the step up to the call, and kills it there. Answers what it had acknowledged. */
 export async function killAt(

@@ -65,7 +65,8 @@ for (const name of ['run', 'get', 'all']) {
 }
 
 /** What leaves something behind on a server. A death before anything else is a death after the last of these. */
-const CHANGES = /\b(INSERT INTO|DELETE FROM|UPDATE \S+ (\w+ )?SET|COMMIT|pg_(try_)?advisory_\w*lock)\b/
+const CHANGES =
+  /\b(INSERT INTO|DELETE FROM|UPDATE \S+ (\w+ )?SET|COMMIT|lo_put|lo_from_bytea|pg_(try_)?advisory_\w*lock)\b/
 const known = new WeakMap()
 const write = Socket.prototype.write
 Socket.prototype.write = function (chunk, ...rest) {

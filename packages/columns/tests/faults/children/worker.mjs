@@ -39,9 +39,10 @@ const subject = {
 }
 
 const markers = new Markers()
-const { step: name, operation, point, engine, inside, live } = JSON.parse(await markers.reach('started'))
+const { step: name, operation, point, engine, inside, largeLength, live } = JSON.parse(await markers.reach('started'))
 const plan = new FaultPlan()
 const world = new World(subject, definition => faulty(definition, plan))
+if (largeLength !== undefined) Object.defineProperty(world, 'large', { get: () => world.fresh(largeLength) })
 // What others have put is referenced too, or this one's sweeps would be right to take it.
 for (const key of live) world.live.set(key, Buffer.alloc(0))
 world.onKeep = (key, bytes) => markers.say({ key, bytes: bytes.toString('base64') })
