@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Overrides, override } from '@alkblobs/conformance'
 import { runBodiesModel } from '@alkblobs/conformance/model'
-import type { BodyStore, Found, StageId } from '@alkblobs/core/engine'
+import { type BodyStore, type Found, InvalidArgumentError, type StageId } from '@alkblobs/core/engine'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { local } from '../src/index.js'
+import { type LocalConfig, local } from '../src/index.js'
 import { shardFolders } from '../src/layout.js'
 import { call, context, newStage, putBody, shared } from './support.js'
 
@@ -142,3 +142,34 @@ test('what we did not write is neither found nor dropped, wherever it lies', asy
     { numRuns: 40 }
   )
 }, 60_000)
+
+test('any config is a definition or a typed error', () => {
+  const odd = fc.oneof(
+    fc.constantFrom<unknown>(null, undefined, '', 'a\0b', 7, 1.5, '128', 3, 4, 65_536, 65_537),
+    fc.anything()
+  )
+  const roots = fc.oneof(fc.constantFrom('files', './a/b', '/ö', ' '), fc.string())
+  const config = fc.record(
+    {
+      root: fc.oneof({ weight: 3, arbitrary: roots }, { weight: 1, arbitrary: odd }),
+      openMax: fc.oneof({ weight: 2, arbitrary: fc.integer({ min: 4, max: 65_536 }) }, { weight: 1, arbitrary: odd })
+    },
+    { requiredKeys: [] }
+  )
+  let taken = 0
+  fc.assert(
+    fc.property(fc.oneof({ weight: 6, arbitrary: config }, { weight: 1, arbitrary: odd }), given => {
+      const { root, openMax } = (typeof given === 'object' && given !== null ? given : {}) as Record<string, unknown>
+      const isRoot = typeof root === 'string' && root !== '' && !root.includes('\0')
+      const isCount = Number.isInteger(openMax) && (openMax as number) >= 4 && (openMax as number) <= 65_536
+      if (!isRoot || !(openMax === undefined || isCount)) {
+        expect(() => local(given as LocalConfig)).toThrow(InvalidArgumentError)
+      } else {
+        expect(local(given as unknown as LocalConfig).name).toBe('local')
+        taken++
+      }
+    }),
+    { numRuns: 1_000 }
+  )
+  expect(taken).toBeGreaterThan(100)
+})

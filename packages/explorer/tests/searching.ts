@@ -16,8 +16,8 @@ export const isLong = process.env.ALKBLOBS_LONG === '1'
 /** Bounds what hangs; a search on a busy machine takes many times what it takes on an idle one. */
 export const SEARCH_TIMEOUT_MS = isLong ? 3_600_000 : 120_000
 
-/** About a minute for one configuration. */
-const LONG_SCHEDULES_MAX = 60_000
+/** Most schedules of a long configuration, about a minute on an idle core; `ALKBLOBS_SCHEDULES=<n>` walks further. */
+const LONG_SCHEDULES_MAX = Number(process.env.ALKBLOBS_SCHEDULES ?? 60_000)
 
 /** Prints the story of the wanted schedule, if it is one of this configuration, and says whether it is. */
 export async function replayWanted(configuration: Configuration, bug?: Bug): Promise<boolean> {
