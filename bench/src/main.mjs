@@ -34,10 +34,12 @@ async function main(args) {
       printRow(row)
       ratios.push(...row.ratios)
       if (row.series !== undefined) series.push({ id, ...row.series })
+      // After each row: what was measured stays, if the run is ended before its time.
+      if (options.json !== undefined)
+        writeFileSync(options.json, `${JSON.stringify({ ratios, series }, undefined, 2)}\n`)
     }
     printVerdicts(ratios)
     printLoad('at the end')
-    if (options.json !== undefined) writeFileSync(options.json, `${JSON.stringify({ ratios, series }, undefined, 2)}\n`)
   } finally {
     await server?.stop()
     if (!options.keep) site.clear()

@@ -35,16 +35,16 @@ const FULL = {
 const QUICK = {
   ...FULL,
   name: 'quick',
-  rounds: 5,
-  small: { count: 1_536, lead: 256, peerCount: 256, serialCount: 192, getCount: 8_192 },
-  streamLength: 64 * MIB,
+  rounds: 3,
+  small: { count: 1_024, lead: 256, peerCount: 192, serialCount: 128, getCount: 4_096 },
+  streamLength: 32 * MIB,
   streamRounds: 3,
   ranges: 4_096,
-  memoryLength: 256 * MIB,
+  memoryLength: 128 * MIB,
   sweepEntries: [20_000],
   growthEntries: [1_000, 10_000],
   growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB],
-  openRounds: 5,
+  openRounds: 3,
   pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000, streamLength: 16 * MIB }
 }
 

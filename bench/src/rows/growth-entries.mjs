@@ -1,9 +1,7 @@
 /** What looking over a whole pool costs, over the number of its entries. */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { inChild } from '../child.mjs'
-import { freshBytes } from '../content.mjs'
-import { openPool } from '../peers/pool.mjs'
-import { perSecond } from '../rounds.mjs'
+import { fillPool } from '../peers/pool.mjs'
 
 const LOOK = import.meta.resolve('../children/look-at-pool.mjs')
 const LOOKS = ['list', 'usage', 'verify', 'sweep', 'open']
@@ -46,12 +44,7 @@ async function fill(site, entries) {
   const folder = site.folder('pool')
   const keys = `${site.folder('keys')}/keys`
   const descriptor = openSync(keys, 'w')
-  const store = await openPool(folder)
-  await perSecond({ count: entries, width: 512 }, async () => {
-    const { key } = await store.put(freshBytes(LENGTH), { pin: false })
-    writeSync(descriptor, Buffer.from(key.slice(7), 'hex'))
-  })
+  await fillPool(folder, { entries, length: LENGTH, onDigest: digest => writeSync(descriptor, digest) })
   closeSync(descriptor)
-  await store.close()
   return { entries, folder, keys }
 }

@@ -2,9 +2,7 @@
 import { closeSync, openSync, writeSync } from 'node:fs'
 import Database from 'better-sqlite3'
 import { inChild } from '../child.mjs'
-import { freshBytes } from '../content.mjs'
-import { openPool } from '../peers/pool.mjs'
-import { perSecond } from '../rounds.mjs'
+import { fillPool } from '../peers/pool.mjs'
 
 const POOL = import.meta.resolve('../children/sweep-of-pool.mjs')
 const BY_HAND = import.meta.resolve('../children/sweep-by-hand.mjs')
@@ -81,17 +79,14 @@ async function fill(site, entries) {
   db.exec('CREATE TABLE entries (key BLOB PRIMARY KEY, length INTEGER NOT NULL) WITHOUT ROWID')
   const insert = db.prepare('INSERT INTO entries VALUES (?, ?)')
   const descriptor = openSync(keys, 'w')
-  const store = await openPool(folder)
   db.exec('BEGIN')
-  await perSecond({ count: entries, width: 512 }, async () => {
-    const { key } = await store.put(freshBytes(LENGTH), { pin: false })
-    const digest = Buffer.from(key.slice(7), 'hex')
+  const onDigest = digest => {
     insert.run(digest, LENGTH)
     writeSync(descriptor, digest)
-  })
+  }
+  await fillPool(folder, { entries, length: LENGTH, onDigest })
   db.exec('COMMIT')
   db.close()
   closeSync(descriptor)
-  await store.close()
   return { entries, folder, file, keys }
 }

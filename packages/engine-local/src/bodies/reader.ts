@@ -83,8 +83,12 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
     this.#isRead = true
     const name = parseLocator(this.#locator, this.#medium.algorithm)
     this.#call.signal?.throwIfAborted()
-    const bytes = await absentIsGone(this.#medium, async () => readAtOnce(this.#medium, name, this.#range))
-    return bytes.byteLength > 0 ? { done: false, value: bytes } : { done: true, value: undefined }
+    try {
+      const bytes = readAtOnce(this.#medium, name, this.#range)
+      return bytes.byteLength > 0 ? { done: false, value: bytes } : { done: true, value: undefined }
+    } catch (error) {
+      throw await goneIfAbsent(this.#medium, error)
+    }
   }
 }
 
@@ -117,15 +121,11 @@ function readFrom({ files }: Medium, descriptor: number, { start, end }: Range):
   return bytes.subarray(0, filled)
 }
 
-/** BODY-READ-2: a missing file is a missing body only where the medium is known to be there. */
-async function absentIsGone<Result>(medium: Medium, step: () => Promise<Result>): Promise<Result> {
-  try {
-    return await step()
-  } catch (error) {
-    if (errno(error) !== 'ENOENT') throw error
-    await confirm(medium)
-    throw new EngineFault('gone', 'nothing lies under the locator', error)
-  }
+/** BODY-READ-2: a missing file is a missing body only where the medium is known to be there. Answers what is to be thrown. */
+async function goneIfAbsent(medium: Medium, error: unknown): Promise<unknown> {
+  if (errno(error) !== 'ENOENT') return error
+  await confirm(medium)
+  return new EngineFault('gone', 'nothing lies under the locator', error)
 }
 
 /**
@@ -177,14 +177,12 @@ class LentFile {
     if (this.#handle !== undefined && descriptors.reclaim(this)) return this.#handle
     await descriptors.acquire('read', this.#patience)
     try {
-      this.#handle = await absentIsGone(this.#medium, async () => {
-        await checkShard(this.#medium, this.#name.stage)
-        return await openFile(files, bodyPath(root, this.#name))
-      })
+      await checkShard(this.#medium, this.#name.stage)
+      this.#handle = await openFile(files, bodyPath(root, this.#name))
       return this.#handle
     } catch (error) {
       descriptors.release('read')
-      throw error
+      throw await goneIfAbsent(this.#medium, error)
     }
   }
 }
