@@ -3,6 +3,8 @@ import { dedupLarge, dedupSmall } from './dedup.mjs'
 import { getSmall } from './get-small.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
+import { pgFleet, pgRenew } from './pg-fleet.mjs'
+import { pgMemory } from './pg-memory.mjs'
 import { pgGet, pgPut } from './pg-small.mjs'
 import { pgloGet, pgloPut } from './pg-streams.mjs'
 import { pgSweepScale, pgSweepSql } from './pg-sweep.mjs'
@@ -33,5 +35,8 @@ export const rows = [
   pgloPut,
   pgloGet,
   pgSweepScale,
-  pgSweepSql
+  pgSweepSql,
+  pgFleet,
+  pgRenew,
+  pgMemory
 ]

@@ -135,18 +135,21 @@ export class LivenessView {
     return live
   }
 
+  /** A source that can wait is read by the page; what one that cannot says at once is gathered compactly. */
   async #drain(source: EnumeratingSource, load: Load): Promise<void> {
     let batch: BlobKey[] = []
+    const rest = new KeySet()
     const flush = async () => {
       const full = batch
       batch = []
-      for (let i = 0; i < full.length; i += PAGE_SIZE) await load(full.slice(i, i + PAGE_SIZE))
+      if (full.length > 0) await load(full)
     }
-    const keep = (key: BlobKey) => void batch.push(key)
+    const keep = (key: BlobKey) => void (batch.length < PAGE_SIZE ? batch.push(key) : rest.add(key))
     await this.#collect(source, source.live.bind(source), keep, () =>
       batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
     )
     await flush()
+    for (const page of rest.pages(this.#algorithm, PAGE_SIZE)) await load(page)
   }
 
   /** Notes a failure to store keys as ours: it must not be blamed on the source. */
