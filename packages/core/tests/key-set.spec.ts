@@ -58,7 +58,7 @@ describe('a set of keys', () => {
     for (const key of [...keys, ...keys.slice(0, 10)]) set.add(key)
     const pages = [...set.pages('sha256', 1_000)]
     expect(pages.map(page => page.length)).toEqual(Array.from({ length: 40 }, () => 1_000))
-    expect(pages.flat()).toEqual(keys)
+    expect(pages.flat().join() === keys.join()).toBe(true)
     expect([...new KeySet().pages('blake3', 1_000)]).toEqual([])
   })
 })
