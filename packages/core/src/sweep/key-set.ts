@@ -5,7 +5,7 @@
  * Digests lie in chunks that never move, in the order they came; an index of their numbers (from 1; 0 is an empty slot), with
  * open addressing and linear probing, finds them. Growing makes a new index, which is an eighth of the digests' size.
  */
-import { type Algorithm, type BlobKey, digestOf, formatKey } from '../key.js'
+import { type BlobKey, digestOf } from '../key.js'
 import { DIGEST_LENGTH } from '../limits.js'
 
 const CHUNK_KEYS = 32 * 1024
@@ -32,17 +32,6 @@ export class KeySet {
 
   has(key: BlobKey): boolean {
     return this.#index[this.#slotOf(digestOf(key))] !== 0
-  }
-
-  /** All of them in the order they came, so many at a time. */
-  *pages(algorithm: Algorithm, length: number): Generator<BlobKey[]> {
-    for (let from = 0; from < this.#size; from += length) {
-      const to = Math.min(from + length, this.#size)
-      yield Array.from({ length: to - from }, (_, i) => {
-        const start = offsetOf(from + i)
-        return formatKey(algorithm, this.#chunkOf(from + i).subarray(start, start + DIGEST_LENGTH))
-      })
-    }
   }
 
   /** The slot that names the digest, or the empty one where it would go. Digests are uniform: their first bytes are the hash. */

@@ -6,6 +6,7 @@ import { InvalidArgumentError } from '../errors.js'
 import { Interrupt } from '../interrupt.js'
 import { type Algorithm, type BlobKey, parseKey } from '../key.js'
 import { PAGE_SIZE, SOURCE_TIMEOUT_MS } from '../limits.js'
+import { KeyList } from './key-list.js'
 import { KeySet } from './key-set.js'
 import { SweepStop } from './report.js'
 
@@ -138,7 +139,7 @@ export class LivenessView {
   /** A source that can wait is read by the page; what one that cannot says at once is gathered compactly. */
   async #drain(source: EnumeratingSource, load: Load): Promise<void> {
     let batch: BlobKey[] = []
-    const rest = new KeySet()
+    const rest = new KeyList(this.#algorithm)
     const flush = async () => {
       const full = batch
       batch = []
@@ -149,7 +150,7 @@ export class LivenessView {
       batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
     )
     await flush()
-    for (const page of rest.pages(this.#algorithm, PAGE_SIZE)) await load(page)
+    for (const page of rest.pages(PAGE_SIZE)) await load(page)
   }
 
   /** Notes a failure to store keys as ours: it must not be blamed on the source. */
