@@ -4,6 +4,7 @@ import { getSmall } from './get-small.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
 import { pgFleet, pgRenew } from './pg-fleet.mjs'
+import { pgGrowth } from './pg-growth.mjs'
 import { pgMemory } from './pg-memory.mjs'
 import { pgGet, pgPut } from './pg-small.mjs'
 import { pgloGet, pgloPut } from './pg-streams.mjs'
@@ -38,5 +39,6 @@ export const rows = [
   pgSweepSql,
   pgFleet,
   pgRenew,
-  pgMemory
+  pgMemory,
+  pgGrowth
 ]
