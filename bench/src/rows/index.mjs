@@ -7,6 +7,9 @@ import { growthFlight } from './growth-flight.mjs'
 import { growthLengths } from './growth-lengths.mjs'
 import { memory } from './memory.mjs'
 import { open } from './open.mjs'
+import { pgFleet, pgRenew } from './pg-fleet.mjs'
+import { pgGrowth } from './pg-growth.mjs'
+import { pgMemory } from './pg-memory.mjs'
 import { pgGet, pgPut } from './pg-small.mjs'
 import { pgloGet, pgloPut } from './pg-streams.mjs'
 import { pgSweepScale, pgSweepSql } from './pg-sweep.mjs'
@@ -44,5 +47,9 @@ export const rows = [
   pgloPut,
   pgloGet,
   pgSweepScale,
-  pgSweepSql
+  pgSweepSql,
+  pgFleet,
+  pgRenew,
+  pgMemory,
+  pgGrowth
 ]

@@ -110,17 +110,8 @@ export const pgGet = {
     const clients = await openClients(server, 4, closing)
     await makeTable(clients[0], 'bench_get_raw')
     const { getCount: count, getFrom } = scale.pg
-    const ours = []
-    await perSecond({ count: getFrom, width: IN_FLIGHT }, async i => {
-      ours[i] = await putAndRelease(store, freshList(1, LENGTH)[0])
-    })
-    const digests = ours.map(key => Buffer.from(key.slice(7), 'hex'))
-    for (let i = 0; i < getFrom; i += IN_FLIGHT) {
-      const keys = digests.slice(i, i + IN_FLIGHT)
-      await copyIn(clients[0], 'bench_get_raw', keys, freshList(keys.length, LENGTH))
-    }
-    await clients[0].sql.unsafe('VACUUM ANALYZE bench_get_raw')
-    await clients[0].sql.unsafe('VACUUM ANALYZE bench_get.entries')
+    const ours = await fillBoth(store, clients[0], getFrom)
+    const digests = ours.map(digestOf)
     const picks = [...spreadNumbers(count, getFrom)]
     const batches = (lanes, get) => () =>
       batchesPerSecond(clients.slice(0, lanes), { count, width: IN_FLIGHT / lanes }, async (client, from, to) => {
@@ -187,6 +178,23 @@ export const pgGet = {
       against: 'a binary cursor by hand'
     }
   ]
+}
+
+const digestOf = key => Buffer.from(key.slice(7), 'hex')
+
+/** The same keys in the pool and in the table by hand; answers them as the pool does. */
+async function fillBoth(store, client, count) {
+  const ours = []
+  await perSecond({ count, width: IN_FLIGHT }, async i => {
+    ours[i] = await putAndRelease(store, freshList(1, LENGTH)[0])
+  })
+  for (let i = 0; i < count; i += IN_FLIGHT) {
+    const keys = ours.slice(i, i + IN_FLIGHT).map(digestOf)
+    await copyIn(client, 'bench_get_raw', keys, freshList(keys.length, LENGTH))
+  }
+  await client.sql.unsafe('VACUUM ANALYZE bench_get_raw')
+  await client.sql.unsafe('VACUUM ANALYZE bench_get.entries')
+  return ours
 }
 
 const SELECT = 'SELECT body FROM bench_get_raw WHERE key = $1'

@@ -189,6 +189,17 @@ onServer('reading', () => {
     expect(await failure(engine, bodies.length('lo.1' as Locator, call))).toBe('corrupt')
   })
 
+  it('goes on when its consumer passes the memory of each chunk on', async () => {
+    const { bodies } = await claimed(await database())
+    const whole = pattern(4 * MIB + 5)
+    const locator = await putBody(bodies, [whole])
+    const taken: Uint8Array[] = []
+    for await (const chunk of bodies.read(locator, { start: 1, end: whole.length }, call)) {
+      taken.push(structuredClone(chunk, { transfer: [chunk.buffer as ArrayBuffer] }))
+    }
+    expect(Buffer.compare(Buffer.concat(taken), whole.subarray(1))).toBe(0)
+  })
+
   it('is gone in the middle when the object is dropped there, and never another object', async () => {
     const db = await database()
     const { engine, bodies } = await claimed(db)

@@ -9,7 +9,7 @@ import type { CheckedConfig } from './config.js'
 // The manifest lies one folder above this file, in the sources as in the package.
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
-/** A body passes through memory whole, as text of twice its length, here and in the server; larger ones belong to a body store. */
+/** A body passes through memory whole, here and in the server; larger ones belong to a body store. */
 const INLINE_LENGTH_MAX = 16 * 1024 * 1024
 
 export async function openPool({ connection, schema }: CheckedConfig, context: OpenContext): Promise<Engine> {

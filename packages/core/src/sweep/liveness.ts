@@ -6,6 +6,7 @@ import { InvalidArgumentError } from '../errors.js'
 import { Interrupt } from '../interrupt.js'
 import { type Algorithm, type BlobKey, parseKey } from '../key.js'
 import { PAGE_SIZE, SOURCE_TIMEOUT_MS } from '../limits.js'
+import { KeyList } from './key-list.js'
 import { KeySet } from './key-set.js'
 import { SweepStop } from './report.js'
 
@@ -139,18 +140,21 @@ export class LivenessView {
     return live
   }
 
+  /** A source that can wait is read by the page; what one that cannot says at once is gathered compactly. */
   async #drain(source: EnumeratingSource, load: Load): Promise<void> {
     let batch: BlobKey[] = []
+    const rest = new KeyList(this.#algorithm)
     const flush = async () => {
       const full = batch
       batch = []
-      for (let i = 0; i < full.length; i += PAGE_SIZE) await load(full.slice(i, i + PAGE_SIZE))
+      if (full.length > 0) await load(full)
     }
-    const keep = (key: BlobKey) => void batch.push(key)
+    const keep = (key: BlobKey) => void (batch.length < PAGE_SIZE ? batch.push(key) : rest.add(key))
     await this.#collect(source, source.live.bind(source), keep, () =>
       batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
     )
     await flush()
+    for (const page of rest.pages(PAGE_SIZE)) await load(page)
   }
 
   /** Notes a failure to store keys as ours: it must not be blamed on the source. */

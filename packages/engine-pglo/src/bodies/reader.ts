@@ -49,9 +49,11 @@ export async function* readBody(
     const ahead = at === range.start ? 0 : WINDOWS_AHEAD
     for (; asked < range.end && asked <= at + ahead * WINDOW_LENGTH; asked += WINDOW_LENGTH) coming.push(ask(asked))
     const bytes = await (coming.shift() as Promise<Buffer>)
+    // A chunk is its consumer's once it is yielded, and one that a stream has passed on has no length any more.
+    const isLast = bytes.length < Math.min(WINDOW_LENGTH, range.end - at)
     if (bytes.length > 0) yield bytes
     // The medium holds no more; what that means is for the reader of the whole to judge.
-    if (bytes.length < Math.min(WINDOW_LENGTH, range.end - at)) return
+    if (isLast) return
   }
 }
 
@@ -76,7 +78,7 @@ async function window(medium: Medium, stage: string, start: number, length: numb
        generate_series(${start}::bigint, ${end - 1}, ${PIECE_LENGTH}) AS p (at) ORDER BY p.at`
   )
   const pieces = rows.map(([bytes]) => bytes)
-  // A chunk is its consumer's once it is yielded, and one that a stream has passed on has no length any more: so in memory of its own.
+  // In memory of its own: its consumer may pass it on.
   const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, bytes) => sum + (bytes?.length ?? 0), 0))
   let filled = 0
   for (const bytes of pieces) {
