@@ -43,7 +43,7 @@ module.exports = {
       comment:
         'The driver loses statements and processes with a dying connection; one guard stands before it, for all.',
       severity: 'error',
-      from: { path: '/src/', pathNot: '^packages/(postgres-session|testkit|columns|faults)/' },
+      from: { path: '/src/', pathNot: '^(packages/(postgres-session|testkit|columns|faults)|bench)/' },
       to: { path: 'node_modules/postgres/' }
     },
     {
