@@ -15,7 +15,7 @@ import { parseLocator } from '../names.js'
 /** The server's limit of an object: 2^31 - 1 pages of 2 KiB. Beyond it a position is refused, not merely past the end. */
 const OBJECT_LENGTH_MAX = (2 ** 31 - 1) * 2_048
 
-/** Windows on their way beside the one that is awaited: they hide the way to the server and the server's own work. */
+/** Windows that are read ahead, one after the other, while the consumer has one. */
 const WINDOWS_AHEAD = 2
 
 /** The server copies an object's pages twice on their way, and pieces of this size stay in the cache of its processor. */
@@ -40,8 +40,14 @@ export async function* readBody(
   // The consumer may take its time between two pulls, so each window has what the call had at its beginning, within reason: a
   // statement that waits for ever on a dead line would keep its session from everybody else.
   const patienceMs = Math.min(call.deadlineMs - performance.now(), WINDOW_MS)
-  const ask = (at: number) =>
-    heard(window(medium, stage, at, Math.min(WINDOW_LENGTH, range.end - at), within(call, patienceMs)))
+  // One after the other, so that a reader never takes more than one session, however many there are left.
+  let last: Promise<unknown> = Promise.resolve()
+  const ask = (at: number) => {
+    const length = Math.min(WINDOW_LENGTH, range.end - at)
+    const asked = last.then(() => window(medium, stage, at, length, within(call, patienceMs)))
+    last = heard(asked)
+    return asked
+  }
   const coming: Promise<Buffer>[] = []
   let asked = range.start
   for (let at = range.start; at < range.end; at += WINDOW_LENGTH) {
