@@ -241,18 +241,23 @@ async function protectTable(store: Store, database: TestDatabase, table: string)
 /** Looks past the store, once the session is gone, whether what was put and what was referred to are there together. */
 async function bothOrNeither<T>(database: TestDatabase, url: string, work: Together<T>): Promise<T> {
   const keys: string[] = []
-  const told = together<T>(url, (transaction, refer) => {
-    return work(transaction, async key => {
+  let pid = 0
+  const told = together<T>(url, (transaction, refer, servedBy) => {
+    pid = servedBy
+    const noted = async (key: string) => {
       keys.push(key)
       await refer(key)
-    })
+    }
+    return work(transaction, noted, servedBy)
   })
   await told.catch(() => undefined)
-  const alive =
-    "SELECT FROM pg_stat_activity WHERE application_name = 'alkblobs-application' AND datname = current_database()"
-  for (const end = performance.now() + 10_000; (await database.query(alive)).length > 0; ) {
-    if (performance.now() > end) throw new Error('the session of the application is still there')
-    await new Promise(resolve => setTimeout(resolve, 10))
+  const alive = `SELECT pid, state, wait_event, left(query, 80) AS query, clock_timestamp() - backend_start AS age,
+      clock_timestamp() - state_change AS since
+    FROM pg_stat_activity WHERE pid = $1 AND application_name = 'alkblobs-application'`
+  for (const end = performance.now() + 10_000; ; await new Promise(resolve => setTimeout(resolve, 10))) {
+    const left = await database.query(alive, [pid])
+    if (left.length === 0) break
+    if (performance.now() > end) throw new Error(`the application still has a session: ${JSON.stringify(left)}`)
   }
   if (keys.length === 0) return told
   const list = keys.map(key => `'${key}'`).join(', ')

@@ -12,8 +12,8 @@ export class ApplicationFailure extends Error {
   }
 }
 
-/** Work inside the application's transaction; `refer` writes its row for a key. */
-export type Together<T> = (transaction: unknown, refer: (key: string) => Promise<void>) => Promise<T>
+/** Work inside the application's transaction; `refer` writes its row for a key, `pid` is the server process that serves it. */
+export type Together<T> = (transaction: unknown, refer: (key: string) => Promise<void>, pid: number) => Promise<T>
 
 /**
  * Runs the work in a transaction of a session of its own, and commits it if the work resolves; otherwise the session is ended, and with it the
@@ -24,9 +24,8 @@ export async function together<T>(url: string, work: Together<T>): Promise<T> {
   const session = await Session.open(url)
   try {
     await session.run('BEGIN')
-    const result = await work(session.handle, async key => {
-      await session.run(`INSERT INTO ${REFERENCES} VALUES ($1)`, [key])
-    })
+    const refer = (key: string) => session.run(`INSERT INTO ${REFERENCES} VALUES ($1)`, [key])
+    const result = await work(session.handle, refer, session.pid)
     await session.run('COMMIT')
     return result
   } finally {
@@ -38,6 +37,7 @@ export async function together<T>(url: string, work: Together<T>): Promise<T> {
 class Session {
   readonly #sql: postgres.Sql
   #handle: postgres.ReservedSql | undefined
+  pid = 0
   #isLost = false
   #lose: (error: Error) => void = () => undefined
   readonly #lost: Promise<never>
@@ -66,6 +66,8 @@ class Session {
     try {
       // Reserving the connection would not connect it, and wait for ever.
       await session.#own(session.#sql.unsafe(`CREATE TABLE IF NOT EXISTS ${REFERENCES} (key text)`))
+      const [row] = await session.#own(session.#sql.unsafe('SELECT pg_backend_pid() AS pid'))
+      session.pid = Number(row?.pid)
       session.#handle = await session.#own(session.#sql.reserve())
       return session
     } catch (error) {
