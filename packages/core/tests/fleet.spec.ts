@@ -259,7 +259,10 @@ describe('a put that outlives its own pin', () => {
     // The row was stamped, and the answer came after it had expired; another instance has swept in between.
     await pass(engine, TTL)
     gate.open()
-    expect(await rejection(put)).toMatchObject({ name: 'PutError', code: 'ERR_BLOB_PIN_LOST' })
+    expect(await rejection(put)).toMatchObject({
+      ...{ name: 'PutError', code: 'ERR_BLOB_PIN_LOST', key: expect.stringMatching(/^blake3:/) },
+      message: expect.stringMatching(/put the content again/)
+    })
     await pass(engine, 50)
     expect([store.pins(), engine.pins.size, engine.stages.size]).toEqual([[], 0, 0])
     // The entry may be in use by others by now; it is theirs or a sweep's.

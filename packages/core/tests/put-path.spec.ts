@@ -286,7 +286,35 @@ describe('an entry that is there', () => {
   })
 })
 
+describe('a put of what was expected', () => {
+  it('goes through, as bytes, stream and writer, in either tier', async () => {
+    const { store } = await opened()
+    for (const content of [bytes(5), bytes(100)]) {
+      const { key } = await store.put(content)
+      const writer = store.writer({ expect: key })
+      await writer.write(content)
+      const receipts = [
+        await store.put(content, { expect: key }),
+        await store.put(streamed(content), { expect: key }),
+        await writer.commit()
+      ]
+      expect(receipts.map(receipt => [receipt.key, receipt.created])).toEqual(Array(3).fill([key, false]))
+    }
+  })
+})
+
 describe('a stage that was lost', () => {
+  it('leaves nothing of a body that was sealed and that nothing knows', async () => {
+    const { store, engine } = await opened()
+    engine.next('publish', async () => {
+      engine.stages.clear()
+      throw new Error('away')
+    })
+    expect(await rejection(store.put(streamed(bytes(100))))).toMatchObject({ operation: 'publish' })
+    expect(engine.given.find(({ step }) => step === 'known')?.args[0]).toMatchObject([{ sealed: { length: 100 } }])
+    expect([engine.count('writer.discard'), engine.residue]).toEqual([1, NOTHING])
+  })
+
   it('fails the put with its key, and says what to do', async () => {
     const { store, engine } = await opened()
     engine.every('publish', async effect => {

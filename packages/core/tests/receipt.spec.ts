@@ -74,7 +74,8 @@ describe('a receipt', () => {
     other.release()
     tell(one)
     tell(other)
-    expect(forgotten).toEqual([one])
+    expect(forgotten).toHaveLength(1)
+    expect(forgotten[0]).toBe(one)
   })
 })
 
