@@ -29,7 +29,7 @@ export function chartOf({ title, x, y, lines }) {
     ...lines.map((line, i) => drawn(line.points, { across, up, colour: COLOURS[i % COLOURS.length] })),
     ...named(lines, { across, up })
   ]
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="${TEXT}">\n${parts.join('\n')}\n</svg>\n`
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="system-ui, sans-serif" font-size="12" fill="${TEXT}">\n<title>${title}</title>\n${parts.join('\n')}\n</svg>\n`
 }
 
 /** Where values lie along an axis of powers of ten, and which of these are named. */
