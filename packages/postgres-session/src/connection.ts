@@ -16,7 +16,7 @@ import type { CheckedConfig, Timeouts } from './config.js'
 import { copyIn, copyOut } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
 import { withoutSecrets } from './failure.js'
-import { originOf } from './outcome.js'
+import { type Origin, originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
 import { openTransport } from './transport.js'
 import { type Column, decodeRow, encode, type Param, UNTOUCHED, type Value } from './values.js'
@@ -52,8 +52,8 @@ export class Connection {
   pid = 0
   /** When that process started, in seconds since 1970. */
   startedAt = ''
-  /** Which server it is of, and on which timeline, if that can be known. */
-  origin: string | undefined
+  /** Which server it is of, if that can be known. */
+  origin: Origin | undefined
   /** When it was ready, on the clock of `performance.now()`. */
   openedMs = 0
   /** As in `server_version_num`. */

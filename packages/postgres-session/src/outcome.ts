@@ -11,10 +11,10 @@
  * A number names a transaction only within one run of one server. A crash loses what was not on disk, and numbers that were lost are
  * given out anew; after a failover another server does so. Hence a session that asks must be with the very server (its identifier and
  * timeline), and `committed` is believed only where no crash can lie between: the old session is still seen; or the asking session is older
- * than the transaction; or no checkpoint was made since the transaction began, which every stop and every recovery makes; or the last
- * checkpoint is the one with which the server came up, and knows the number as given out before. (What is lost cannot have been
- * committed, so 1 needs none of this. Two crashes within one call, with as many transactions in between as the first one lost, are not
- * told apart from one.) All is asked in one session, which a crash in the meantime would end.
+ * than the transaction; or the server's run is the same one still; or no checkpoint was made since the transaction began, which every stop
+ * and every recovery makes; or the last checkpoint is the one with which the server came up, and knows the number as given out before.
+ * (What is lost cannot have been committed, so 1 needs none of this. Two crashes within one call, with as many transactions in between as
+ * the first one lost, are not told apart from one.) All is asked in one session, which a crash in the meantime would end.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Call, EngineFault } from '@alkblobs/core/engine'
@@ -35,7 +35,15 @@ export interface Begun {
   readonly pid: number
   readonly startedAt: string
   /** The server, if it could be asked. */
-  readonly origin: string | undefined
+  readonly origin: Origin | undefined
+}
+
+/** Which server a session is with. */
+export interface Origin {
+  /** Its identifier and timeline. */
+  readonly server: string
+  /** Its run: from one start or crash to the next. */
+  readonly run: string
 }
 
 /** A commit was asked for, and the answer is missing. */
@@ -60,10 +68,15 @@ const PAUSE_MS_MAX = 250
 /** Longest the old session may take to end before it is asked about again. */
 const TERMINATE_MS = 2_000
 
-/** Server and timeline; NULL for a standby, which knows what it was told so far. The timeline is that of the log being written. */
-export const ORIGIN = `
+/**
+ * Server and timeline; NULL for a standby, which knows what it was told so far. The timeline is that of the log being written. A run is told
+ * by when the server started, and when its statistics began: a crash of one of its processes restarts all others and discards those, at
+ * the same start. (So may somebody by hand, and the run is taken for another one then.)
+ */
+const ORIGIN = `
   SELECT CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN system_identifier::text || ':' ||
-    pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8) END
+    pg_catalog.substr(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 1, 8) END,
+    pg_catalog.pg_postmaster_start_time()::text || ' ' || pg_catalog.pg_stat_get_bgwriter_stat_reset_time()::text
   FROM pg_catalog.pg_control_system()`
 const SEEN = `
   SELECT 1 FROM pg_catalog.pg_stat_get_activity($1::integer) WHERE extract(epoch FROM backend_start)::text = $2::text`
@@ -121,12 +134,12 @@ async function look(at: Connection, begun: Begun, call: Call): Promise<Look> {
   const origin = await originOf(at)
   // A standby, or one that is about to be promoted.
   if (!isSeen && origin === undefined) return begun.origin === undefined ? 'unknown' : undefined
-  const isSame = origin !== undefined && origin === begun.origin
+  const isSame = origin !== undefined && origin.server === begun.origin?.server
   if (!isSeen && !isSame) return 'unknown'
   const status = await statusOf(at, begun, call)
   if (status !== 'committed') return status
   const isOlder = isSame && !at.isProxied && at.openedMs < begun.beganMs
-  if (!isSeen && !isOlder) {
+  if (!isSeen && !isOlder && origin?.run !== begun.origin?.run) {
     const [row] = await at.rows<[boolean]>(IS_UNBROKEN, [begun.flushedLsn, begun.xid])
     if (row?.[0] !== true) return 'unknown'
   }
@@ -136,9 +149,10 @@ async function look(at: Connection, begun: Begun, call: Call): Promise<Look> {
 }
 
 /** The server behind a connection; `undefined` for a standby, and where the role may not ask. */
-export async function originOf(at: Connection): Promise<string | undefined> {
+export async function originOf(at: Connection): Promise<Origin | undefined> {
   try {
-    return (await at.rows<[string | null]>(ORIGIN))[0]?.[0] ?? undefined
+    const [server, run] = (await at.rows<[string | null, string]>(ORIGIN))[0] ?? []
+    return typeof server === 'string' && typeof run === 'string' ? { server, run } : undefined
   } catch (error) {
     if (error instanceof ServerError && error.severity === 'ERROR') return undefined
     throw error

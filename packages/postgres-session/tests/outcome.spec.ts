@@ -3,7 +3,7 @@ import { startServer, type TestServer } from '@alkblobs/testkit'
 import { expect, onTestFinished, test } from 'vitest'
 import { checkConfig } from '../src/config.js'
 import { Connection } from '../src/connection.js'
-import { type Begun, LostAnswer, settle } from '../src/outcome.js'
+import { type Begun, LostAnswer, type Origin, settle } from '../src/outcome.js'
 import { over } from '../src/session.js'
 import { begin, commit } from '../src/transaction.js'
 import { call, codeOf, describeWithServer, sessions, sleep } from './fixture.js'
@@ -87,33 +87,49 @@ describeWithServer('a transaction whose answer is lost', () => {
     expect(await pool.use(call(), session => session.rows('SELECT v FROM public.t ORDER BY v'))).toEqual([[1], [2]])
   })
 
-  test('is not taken for the one that got its number after a crash', async () => {
-    const under = await server()
-    const at = await connect(under)
-    const mark = await begun(at)
-    await under.kill('SIGKILL')
-    await under.start()
-    expect(await codeOf(fateOf(under, mark))).toBe('transient')
-    const other = await connect(under)
-    for (let attempt = 0; attempt < 100; attempt++) {
-      const { xid } = await begun(other)
-      await other.run('INSERT INTO public.t VALUES (1)')
-      expect(await commit(other, undefined, call())).toBeUndefined()
-      if (BigInt(xid) >= BigInt(mark.xid)) break
+  test.each(['the server', 'one of its processes'])(
+    'is not taken for the one that got its number after a crash of %s',
+    async what => {
+      const under = await server()
+      const [at, victim] = [await connect(under), await connect(under)]
+      const mark = await begun(at)
+      if (what === 'the server') {
+        await under.kill('SIGKILL')
+        await under.start()
+      } else {
+        // The server ends all its processes and recovers, without a start of its own.
+        process.kill(victim.pid, 'SIGKILL')
+        const isUp = () =>
+          connect(under).then(
+            () => true,
+            () => false
+          )
+        await expect.poll(isUp, { timeout: 10_000 }).toBe(true)
+        expect(at.isAlive).toBe(false)
+      }
+      expect(await codeOf(fateOf(under, mark))).toBe('transient')
+      const other = await connect(under)
+      for (let attempt = 0; attempt < 100; attempt++) {
+        const { xid } = await begun(other)
+        await other.run('INSERT INTO public.t VALUES (1)')
+        expect(await commit(other, undefined, call())).toBeUndefined()
+        if (BigInt(xid) >= BigInt(mark.xid)) break
+      }
+      expect(await other.rows('SELECT pg_xact_status($1::xid8)', [mark.xid])).toEqual([['committed']])
+      expect(await codeOf(fateOf(under, mark))).toBe('outcome-unknown')
+      await other.run('CHECKPOINT')
+      expect(await codeOf(fateOf(under, mark))).toBe('outcome-unknown')
     }
-    expect(await other.rows('SELECT pg_xact_status($1::xid8)', [mark.xid])).toEqual([['committed']])
-    expect(await codeOf(fateOf(under, mark))).toBe('outcome-unknown')
-    await other.run('CHECKPOINT')
-    expect(await codeOf(fateOf(under, mark))).toBe('outcome-unknown')
-  })
+  )
 
-  test('is believed over a checkpoint only by who was there before, or sees its session', async () => {
+  test('is believed over a checkpoint by who knows the run, was there before, or sees its session', async () => {
     const under = await server()
     const eye = await connect(under)
     const at = await connect(under)
-    const mark = await begun(at)
+    const known = await begun(at)
     await at.run('INSERT INTO public.t VALUES (1)')
-    expect(await commit(at, mark, call())).toBeUndefined()
+    expect(await commit(at, known, call())).toBeUndefined()
+    const mark = { ...known, origin: { server: (known.origin as Origin).server, run: 'another' } }
     await fateOf(under, mark)
     await eye.run('CHECKPOINT')
     await fateOf(under, mark)
@@ -121,6 +137,7 @@ describeWithServer('a transaction whose answer is lost', () => {
     while ((await eye.rows('SELECT 1 FROM pg_stat_get_activity($1::integer)', [mark.pid])).length > 0) await sleep(5)
     expect(await codeOf(fateOf(under, mark))).toBe('outcome-unknown')
     await settle(new LostAnswer(mark, undefined), call(), (_, look) => look(eye))
+    await fateOf(under, known)
   })
 
   test('is unknown to another server, or the same one on another timeline', async () => {
@@ -129,11 +146,13 @@ describeWithServer('a transaction whose answer is lost', () => {
     const mark = await begun(at)
     expect(await commit(at, mark, call())).toBeUndefined()
     await at.end()
-    const [system, timeline] = (mark.origin as string).split(':')
+    const { server: there, run } = mark.origin as Origin
+    const [system, timeline] = there.split(':')
     expect(timeline).toBe('00000001')
-    for (const origin of [`${system}:00000002`, `1:${timeline}`, undefined]) {
-      expect(await codeOf(fateOf(under, { ...mark, origin }))).toBe('outcome-unknown')
+    for (const other of [`${system}:00000002`, `1:${timeline}`]) {
+      expect(await codeOf(fateOf(under, { ...mark, origin: { server: other, run } }))).toBe('outcome-unknown')
     }
+    expect(await codeOf(fateOf(under, { ...mark, origin: undefined }))).toBe('outcome-unknown')
     await fateOf(under, mark)
   })
 
