@@ -46,12 +46,21 @@ export interface CheckedConfig {
 const POOL_MAX_DEFAULT = 10
 const URL_OPTIONS = ['sslmode', 'application_name', 'host', 'port', 'user', 'password', 'dbname']
 
+/** The user of the process; containers run under numbers that have no name. */
+function systemUser(): string | undefined {
+  try {
+    return userInfo().username
+  } catch {
+    return undefined
+  }
+}
+
 /** @throws InvalidArgumentError (`ERR_BLOB_INVALID_ARGUMENT`) that names the field; never with a value in it. */
 export function checkConfig(config: ConnectionConfig): CheckedConfig {
   if (typeof config !== 'object' || config === null) throw new InvalidArgumentError('config', 'an object')
   const url = fromUrl(config.url)
   const { env } = process
-  const user = text('user', config.user ?? url.user ?? env.PGUSER ?? userInfo().username)
+  const user = text('user', config.user ?? url.user ?? env.PGUSER ?? systemUser())
   return {
     host: text('host', config.host ?? url.host ?? env.PGHOST ?? 'localhost'),
     port: wholeNumber('port', config.port ?? url.port ?? Number(env.PGPORT ?? 5432), 1, 65_535),
