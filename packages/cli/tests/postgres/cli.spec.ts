@@ -89,7 +89,7 @@ describe.skipIf(noServer() !== undefined)('a pool in PostgreSQL', () => {
   const writing = async () =>
     await database.query<{ pid: number }>(
       `SELECT pid FROM pg_stat_activity WHERE datname = current_database()
-         AND application_name <> 'alkblobs-testkit' AND state = 'idle in transaction' AND query LIKE '%lo_from_bytea%'`
+         AND application_name <> 'alkblobs-testkit' AND state = 'idle in transaction' AND query LIKE 'COPY%lo_put%'`
     )
   const left = async () =>
     (
