@@ -1,5 +1,6 @@
 /** Runs the steps of the workout, with and without faults, and looks at the world afterwards. */
 import { inspect } from 'node:util'
+import { PoolRefusedError, type Store } from '@alkblobs/core'
 import { during } from '../during.js'
 import { everyFailure } from '../every-failure.js'
 import type { Fault, FaultPlan, Strike } from '../plan.js'
@@ -97,6 +98,7 @@ export async function assertWhole(world: World, { scan = true }: { readonly scan
   if (half.corrupt.length + half.dangling.length > 0)
     throw new Error(`half entries: ${half.corrupt.length} corrupt, ${half.dangling.length} without their bodies`)
   await subject.expire()
+  await completeFork(store)
   await store.maintain({ scan })
   for (let times = 0; times < 2; times++) {
     const { aborted, failed } = await store.sweep()
@@ -108,6 +110,16 @@ export async function assertWhole(world: World, { scan = true }: { readonly scan
   const left = Object.entries({ ...found, ...(await subject.residue()) }).filter(([, count]) => count !== 0)
   if (left.length > 0) throw new Error(`left behind: ${left.map(([what, count]) => `${count} ${what}`).join(', ')}`)
   if (entries !== live.size) throw new Error(`${entries} entries are there, ${live.size} are referenced`)
+}
+
+/** A fork that was stopped half-way refuses everything but reads until its operator, who knows that the bodies are a copy, says so again. */
+async function completeFork(store: Store): Promise<void> {
+  try {
+    await store.maintain({ scan: false })
+  } catch (error) {
+    if (!(error instanceof PoolRefusedError) || error.reason !== 'media') throw error
+    await store.fork({ bodies: 'copied' })
+  }
 }
 
 async function bounded<T>(what: string, work: Promise<T>, limitMs: number): Promise<T> {

@@ -4,8 +4,9 @@
  *
  *   1. A read queues and asks for a turn of the event loop. While a lane is free it takes its share of the queue.
  *   2. A batch answers bodies of up to BODY_LENGTH_MAX, so that its memory is bounded; a longer one is read again, alone.
- *   3. Each read ends with its own call. A batch that nobody waits for any more is given up, and its session with it.
- *   4. If a batch fails, each of its reads runs again alone, so a read fails only itself.
+ *   3. Each read ends with its own call. A batch that nobody waits for any more is given up, and its session with it. A batch knows what
+ *      its time went for, a session or an answer, so reads that end when it does end of the same.
+ *   4. If a batch fails, each of its reads that have time left runs again alone, so a read fails only itself.
  */
 import {
   type BlobKey,
@@ -29,6 +30,8 @@ interface Waiting {
   readonly call: Call
   readonly resolve: (found: Found) => void
   readonly reject: (error: unknown) => void
+  /** When the batch that it is in gives up. */
+  batchEndsMs: number
   /** Called when the read is answered or given up. */
   left: () => void
   isOver: boolean
@@ -37,6 +40,8 @@ interface Waiting {
 /** With longer bodies, and more of them, a batch would take more memory than it saves time. */
 const BODY_LENGTH_MAX = 256 * 1024
 const READS_MAX = 64
+/** Reads that are asked for together have deadlines that are this close. */
+const SAME_MS = 20
 /** A share smaller than this is not worth a message of its own. */
 const READS_MIN = 16
 
@@ -72,10 +77,13 @@ export class JoinedReads {
         call,
         resolve: found => end(() => resolve(found)),
         reject: error => end(() => reject(error)),
+        batchEndsMs: Number.POSITIVE_INFINITY,
         left: () => undefined,
         isOver: false
       }
-      const stop = watch(call, waiting.reject)
+      const stop = watch(call, reason => {
+        if (call.signal?.aborted === true || waiting.batchEndsMs > call.deadlineMs + SAME_MS) waiting.reject(reason)
+      })
       this.#queue.push(waiting)
       this.#askForTurn()
     })
@@ -104,9 +112,7 @@ export class JoinedReads {
   }
 
   async #serve(batch: readonly Waiting[]): Promise<void> {
-    if (batch.length > 1) {
-      await this.#answer(batch, BODY_LENGTH_MAX).catch(eachAlone)
-    }
+    if (batch.length > 1) await this.#answer(batch, BODY_LENGTH_MAX).catch(error => rejectLate(batch, error))
     const left = batch.filter(({ isOver }) => !isOver)
     await Promise.all(left.map(waiting => this.#answer([waiting], Number.MAX_SAFE_INTEGER).catch(waiting.reject)))
   }
@@ -131,13 +137,15 @@ export class JoinedReads {
 function callOfAll(batch: readonly Waiting[]): Call {
   const abandoned = new AbortController()
   let left = batch.length
+  const deadlineMs = Math.max(...batch.map(({ call }) => call.deadlineMs))
   for (const waiting of batch) {
+    waiting.batchEndsMs = deadlineMs
     waiting.left = () => {
       left -= 1
       if (left === 0) abandoned.abort(new Error('nobody waits for it any more'))
     }
   }
-  return { deadlineMs: Math.max(...batch.map(({ call }) => call.deadlineMs)), signal: abandoned.signal }
+  return { deadlineMs, signal: abandoned.signal }
 }
 
 interface FoundRow {
@@ -178,8 +186,11 @@ function readOf(key: BlobKey, row: FoundRow): Found {
   return { entry: entryOf(key, length, held, null), body: mine }
 }
 
-/** Whoever is left runs again. */
-function eachAlone(): void {}
+/** Whoever has time left runs again. */
+function rejectLate(batch: readonly Waiting[], error: unknown): void {
+  const nowMs = performance.now()
+  for (const { call, reject } of batch) if (call.deadlineMs <= nowMs + SAME_MS) reject(error)
+}
 
 export function readsOf(pool: Pool, lanes: number): Pick<Catalog, 'read'> {
   const reads = new JoinedReads(pool, lanes)
