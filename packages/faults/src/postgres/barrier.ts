@@ -100,7 +100,10 @@ export async function rowBarrier(
 function barrier(admin: PgAdmin, where: string, lock: string, takeAway: () => Promise<void>): Barrier {
   let isOpen = false
   const others = `pid <> ALL ('{${admin.pids.join(',')}}'::int[])`
-  const waiting = `SELECT pid::int FROM pg_locks WHERE NOT granted AND ${lock} AND ${others} ORDER BY pid LIMIT 1`
+  // The server shows the locks of all its databases, and whoever waits in another one is somebody else's.
+  const here = '(SELECT oid FROM pg_database WHERE datname = current_database())'
+  const waiting = `SELECT pid::int FROM pg_locks
+    WHERE NOT granted AND ${lock} AND database = ${here} AND ${others} ORDER BY pid LIMIT 1`
   return {
     where,
     async reached(limitMs = REACH_LIMIT_MS) {

@@ -67,6 +67,17 @@ onServer(`a barrier${reason === undefined ? '' : ` (${reason})`}`, () => {
     expect(await reading).toBe(0)
   })
 
+  it('is not reached by who waits for something of the kind in another database', async () => {
+    const [at, elsewhere] = [await place(), await place()]
+    const barrier = await statementsBarrier(at.admin, [{ schema: 'pool', table: 'entries' }])
+    await passed(barrier)
+    const other = await statementsBarrier(elsewhere.admin, [{ schema: 'pool', table: 'entries' }])
+    await passed(other)
+    void codeOf(session(elsewhere)`SELECT FROM pool.entries`)
+    await other.reached()
+    await expect(barrier.reached(100)).rejects.toThrow(BarrierExpired)
+  })
+
   it.each(['row', 'commit'] as const)('holds a session at its %s, and ending it there undoes its work', async where => {
     const at = await place()
     const barrier = await rowBarrier(at.admin, { schema: 'pool', table: 'entries', event: 'INSERT', at: where })
@@ -90,7 +101,8 @@ onServer(`a barrier${reason === undefined ? '' : ` (${reason})`}`, () => {
       async (at: Place) => {
         await at.admin.query('SELECT pg_advisory_lock(4711)')
         const waiting = codeOf(session(at)`SELECT pg_advisory_lock(4711)`)
-        while ((await at.admin.query('SELECT FROM pg_locks WHERE NOT granted')).length === 0);
+        const ours = 'database = (SELECT oid FROM pg_database WHERE datname = current_database())'
+        while ((await at.admin.query(`SELECT FROM pg_locks WHERE NOT granted AND ${ours}`)).length === 0);
         onTestFinished(() => void waiting)
       }
     ]
