@@ -22,15 +22,19 @@ export const ALGORITHMS: readonly Algorithm[] = ['blake3', 'sha256']
 const DIGEST_START = 7
 const WRITTEN_LENGTH = DIGEST_START + 2 * DIGEST_LENGTH
 
-/** 1 at the code of each digit: looked up, a key is read in a third of the time of a regular expression, and a sweep reads millions. */
-const IS_DIGIT = Uint8Array.from({ length: 128 }, (_, code) => Number(/[0-9a-f]/.test(String.fromCharCode(code))))
+const DIGITS = '0123456789abcdef'
+const NO_DIGIT = 0xff
+const COLON = ':'.charCodeAt(0)
+/** The value of each digit, by any code: looked up, a key is read in a third of the time of a regular expression, and a sweep reads millions. */
+const VALUE = new Uint8Array(0x1_0000).fill(NO_DIGIT)
+for (const [value, digit] of [...DIGITS].entries()) VALUE[digit.charCodeAt(0)] = value
 
 /** Whether `value` is the written form of a key, of either algorithm. */
 export function isKey(value: unknown): value is BlobKey {
-  if (typeof value !== 'string' || value.length !== WRITTEN_LENGTH) return false
+  if (!isWritten(value)) return false
   if (!value.startsWith('blake3:') && !value.startsWith('sha256:')) return false
   for (let at = DIGEST_START; at < WRITTEN_LENGTH; at++) {
-    if (IS_DIGIT[value.charCodeAt(at)] !== 1) return false
+    if (VALUE[value.charCodeAt(at)] === NO_DIGIT) return false
   }
   return true
 }
@@ -55,6 +59,38 @@ function keyOf(value: unknown, expected?: Algorithm, index?: number): BlobKey {
 /** Reads many, each once. @throws InvalidArgumentError for what is no list, InvalidKeyError with its `index` for what is no key. */
 export function parseKeys(values: Iterable<string>, algorithm: Algorithm): BlobKey[] {
   return [...new Set(Array.from(iterable('keys', values), (value, index) => keyOf(value, algorithm, index)))]
+}
+
+/** The words of 32 bits that `readDigest` makes of a key. */
+export const DIGEST_WORDS = DIGEST_LENGTH / Uint32Array.BYTES_PER_ELEMENT
+
+const encoder = new TextEncoder()
+const written = new Uint8Array(WRITTEN_LENGTH)
+
+/**
+ * Reads the written form of a key as eight words, from its first digit on, into `words` from `at` on: in one pass, where asking whether it
+ * is one and decoding it are two, and take half as long again. What is no key may leave anything there.
+ * @throws InvalidKeyError as `parseKey` does, for all that it would refuse.
+ */
+export function readDigest(value: string, algorithm: Algorithm, words: Uint32Array, at: number): void {
+  // As many bytes as letters: each is ASCII, and none is left from the key before.
+  let seen = isWritten(value) && encoder.encodeInto(value, written).written === WRITTEN_LENGTH ? 0 : NO_DIGIT
+  for (let word = 0, from = DIGEST_START; word < DIGEST_WORDS; word++) {
+    let read = 0
+    for (const end = from + 8; from < end; from++) {
+      const digit = VALUE[written[from] as number] as number
+      seen |= digit
+      read = (read << 4) | digit
+    }
+    words[at + word] = read
+  }
+  // Digits are below 16, and what is none is above.
+  if (seen >= DIGITS.length || !value.startsWith(algorithm) || written[DIGEST_START - 1] !== COLON)
+    parseKey(value, algorithm)
+}
+
+function isWritten(value: unknown): value is string {
+  return typeof value === 'string' && value.length === WRITTEN_LENGTH
 }
 
 /** Writes a digest of 32 bytes as a key. */

@@ -1,27 +1,28 @@
 import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
+import { InvalidKeyError } from '../src/index.js'
 import { type BlobKey, formatKey } from '../src/key.js'
 import { KeySet } from '../src/sweep/key-set.js'
 
-const keyOf = (i: number) => formatKey('sha256', createHash('sha256').update(`${i}`).digest())
+const keyOf = (i: number) => formatKey('blake3', createHash('sha256').update(`${i}`).digest())
 /** A key whose first four bytes, the hash of its slot, are given. */
 const inSlot = (slot: number, rest: number) => {
   const digest = Buffer.alloc(32)
-  digest.writeUInt32LE(slot, 0)
-  digest.writeUInt32LE(rest, 28)
+  digest.writeUInt32BE(slot, 0)
+  digest.writeUInt32BE(rest, 28)
   return formatKey('blake3', digest)
 }
 
 describe('a set of keys', () => {
   it('is one: what was added is there, repeated or not, and nothing else', () => {
-    const set = new KeySet()
+    const set = new KeySet('blake3')
     for (let i = 0; i < 20_000; i += 2) for (const _ of [1, 2]) set.add(keyOf(i))
     expect(set.size).toBe(10_000)
     for (let i = 0; i < 20_000; i++) if (set.has(keyOf(i)) !== (i % 2 === 0)) expect.unreachable(`key ${i}`)
   })
 
   it('keeps keys apart that want one slot, through every growth', () => {
-    const set = new KeySet()
+    const set = new KeySet('blake3')
     const keys: BlobKey[] = []
     for (let i = 0; i < 3_000; i++) keys.push(inSlot(1_023, i))
     for (const key of keys) set.add(key)
@@ -33,7 +34,7 @@ describe('a set of keys', () => {
 
   it('tells the all-zero digest, and ones that start with zeros, from an empty slot', () => {
     const zero = formatKey('blake3', Buffer.alloc(32))
-    const set = new KeySet()
+    const set = new KeySet('blake3')
     expect(set.has(zero)).toBe(false)
     set.add(inSlot(0, 1))
     expect(set.has(zero)).toBe(false)
@@ -48,7 +49,21 @@ describe('a set of keys', () => {
   })
 
   it('that is empty has nothing', () => {
-    expect(new KeySet().size).toBe(0)
-    expect(new KeySet().has(keyOf(1))).toBe(false)
+    expect(new KeySet('blake3').size).toBe(0)
+    expect(new KeySet('blake3').has(keyOf(1))).toBe(false)
+  })
+
+  it('takes nothing that is no key of its derivation, and is what it was', () => {
+    const set = new KeySet('blake3')
+    set.add(keyOf(1))
+    for (const wrong of [
+      keyOf(2).toUpperCase(),
+      keyOf(2).slice(1),
+      `${keyOf(2).slice(0, -1)}g`,
+      `sha256${keyOf(2).slice(6)}`
+    ])
+      expect(() => set.add(wrong)).toThrow(InvalidKeyError)
+    expect(set.size).toBe(1)
+    expect([set.has(keyOf(1)), set.has(keyOf(2))]).toEqual([true, false])
   })
 })

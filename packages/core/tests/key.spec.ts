@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidKeyError } from '../src/index.js'
-import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey, parseKeys } from '../src/key.js'
+import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey, parseKeys, readDigest } from '../src/key.js'
 
 const HEX = 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'
 const KEY = `blake3:${HEX}`
@@ -60,6 +60,9 @@ describe('keys', () => {
     expect(() => parseKey(value)).toThrow(
       expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' })
     )
+    expect(() => readDigest(value as string, 'blake3', new Uint32Array(8), 0)).toThrow(
+      expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' })
+    )
   })
 
   it('of another algorithm than the one asked for are refused, saying which is meant', () => {
@@ -69,6 +72,9 @@ describe('keys', () => {
         reason: 'algorithm',
         message: expect.stringMatching(/sha256/)
       })
+    )
+    expect(() => readDigest(KEY, 'sha256', new Uint32Array(8), 0)).toThrow(
+      expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'algorithm' })
     )
   })
 

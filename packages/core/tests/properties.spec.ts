@@ -6,7 +6,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { blake3By, type Derivation, derivationOf } from '../src/derive.js'
 import { Dispatch } from '../src/dispatch.js'
 import { BlobError, InvalidKeyError, openStore, type Store } from '../src/index.js'
-import { ALGORITHMS, type BlobKey, digestOf, formatKey, isKey, parseKey } from '../src/key.js'
+import { ALGORITHMS, type BlobKey, DIGEST_WORDS, digestOf, formatKey, isKey, parseKey, readDigest } from '../src/key.js'
 import { clampRange } from '../src/range.js'
 import { KeySet } from '../src/sweep/key-set.js'
 import { Scripted } from './scripted-engine.js'
@@ -106,6 +106,12 @@ describe('keys', () => {
         const key = formatKey(algorithm, digest)
         expect(parseKey(key, algorithm)).toBe(key)
         expect(digestOf(key)).toEqual(Buffer.from(digest))
+        const words = new Uint32Array(DIGEST_WORDS + 2)
+        readDigest(key, algorithm, words, 1)
+        const read = Buffer.alloc(32)
+        for (let word = 0; word < DIGEST_WORDS; word++) read.writeUInt32BE(words[word + 1] as number, 4 * word)
+        expect(read).toEqual(Buffer.from(digest))
+        expect([words[0], words.at(-1)]).toEqual([0, 0])
       })
     )
   })
@@ -129,6 +135,11 @@ describe('keys', () => {
         const right = typeof value === 'string' && written.test(value) && value.length === 71
         expect(isKey(value)).toBe(right)
         if (!right) expect(() => parseKey(value)).toThrow(InvalidKeyError)
+        for (const algorithm of ALGORITHMS) {
+          const read = () => readDigest(value as string, algorithm, new Uint32Array(DIGEST_WORDS), 0)
+          if (right && value.startsWith(algorithm)) read()
+          else expect(read).toThrow(InvalidKeyError)
+        }
       }),
       { numRuns: 500 }
     )
@@ -307,13 +318,13 @@ describe('a set of keys', () => {
     // Few distinct first bytes and tails, so that slots collide and keys repeat.
     const digest = fc.tuple(fc.constantFrom(0, 1, 1_023, 1_024, 2 ** 32 - 1), fc.nat(400)).map(([head, tail]) => {
       const bytes = Buffer.alloc(32)
-      bytes.writeUInt32LE(head, 0)
-      bytes.writeUInt32LE(tail, 28)
+      bytes.writeUInt32BE(head, 0)
+      bytes.writeUInt32BE(tail, 28)
       return formatKey('blake3', bytes)
     })
     fc.assert(
       fc.property(fc.array(digest, { maxLength: 2_000 }), fc.array(digest), (added, asked) => {
-        const [set, model] = [new KeySet(), new Set<BlobKey>()]
+        const [set, model] = [new KeySet('blake3'), new Set<BlobKey>()]
         for (const key of added) {
           set.add(key)
           model.add(key)

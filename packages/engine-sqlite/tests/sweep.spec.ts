@@ -1,4 +1,4 @@
-import type { Catalog, Lease, RemoveOutcome } from '@alkblobs/core/engine'
+import type { BlobKey, Catalog, Lease, Owner, RemoveOutcome } from '@alkblobs/core/engine'
 import { describe, expect, test } from 'vitest'
 import {
   call,
@@ -7,6 +7,7 @@ import {
   keyOf,
   locatorOf,
   OTHER,
+  OWNER,
   openPool,
   pinned,
   pinOf,
@@ -70,6 +71,30 @@ describe('candidates', () => {
       next: undefined
     })
     expect(sql('SELECT count(*) AS n FROM gc_window')).toEqual([{ n: 2 }])
+  })
+
+  test('are told apart wherever they lie in a page, and by any of their pins', async () => {
+    const { catalog, lease } = await swept(5, 2)
+    const pin = (n: number, owner: Owner, ttlMs: number) => ({ key: keyOf(n), pin: pinOf(1, owner), ttlMs })
+    const pins = [pin(3, OWNER, HOUR), pin(3, OTHER, -1), pin(4, OWNER, -1), pin(4, OTHER, -2), pin(2, OWNER, HOUR)]
+    await catalog.pin(pins, call())
+    for (const limit of [1, 2, 3, 5]) {
+      const found = { live: 0, alreadyStaged: 0, cancelled: [] as BlobKey[], keys: [] as BlobKey[] }
+      for (let after: string | undefined, more = true; more; more = after !== undefined) {
+        const page = await catalog.candidates(lease, after, limit, call())
+        found.live += page.live
+        found.alreadyStaged += page.alreadyStaged
+        found.cancelled.push(...page.cancelled)
+        found.keys.push(...page.keys)
+        after = page.next
+      }
+      expect(found, `pages of ${limit}`).toEqual({
+        live: 2,
+        alreadyStaged: 1,
+        cancelled: [],
+        keys: [keyOf(4), keyOf(5)]
+      })
+    }
   })
 
   test('are read without touching bodies', async () => {

@@ -5,37 +5,31 @@
  * Digests lie in chunks that never move, in the order they came; an index of their numbers (from 1; 0 is an empty slot), with
  * open addressing and linear probing, finds them. Growing makes a new index, which is an eighth of the digests' size.
  *
- * A key is written as it is into the place behind the last one, and compared there word by word: an object or a call into native code
- * for each key that is added or asked for would be most of what a sweep of a million costs.
+ * A key is read into the place behind the last one, and compared there word by word: an object or a call into native code for each key
+ * that is added or asked for would be most of what a sweep of a million costs.
  */
-import { type BlobKey, digestHexOf } from '../key.js'
-import { DIGEST_LENGTH } from '../limits.js'
+import { type Algorithm, type BlobKey, DIGEST_WORDS, readDigest } from '../key.js'
 
 const CHUNK_KEYS = 32 * 1024
 const CAPACITY_MIN = 1_024
-const WORDS = DIGEST_LENGTH / Uint32Array.BYTES_PER_ELEMENT
-
-/** The same memory twice: as words to compare, as bytes to write digits into. */
-class Chunk {
-  readonly words = new Uint32Array(CHUNK_KEYS * WORDS)
-  readonly #bytes = Buffer.from(this.words.buffer)
-
-  write(key: BlobKey, at: number): void {
-    this.#bytes.write(digestHexOf(key), at * DIGEST_LENGTH, DIGEST_LENGTH, 'hex')
-  }
-}
 
 export class KeySet {
-  readonly #chunks: Chunk[] = []
+  readonly #algorithm: Algorithm
+  readonly #chunks: Uint32Array[] = []
   /** Its length is a power of two. */
   #index = new Uint32Array(CAPACITY_MIN)
   #size = 0
+
+  constructor(algorithm: Algorithm) {
+    this.#algorithm = algorithm
+  }
 
   get size(): number {
     return this.#size
   }
 
-  add(key: BlobKey): void {
+  /** @throws InvalidKeyError for what is no key of this set's derivation: it may be anybody's word. */
+  add(key: string): void {
     const slot = this.#slotOf(key)
     if (this.#index[slot] !== 0) return
     this.#index[slot] = ++this.#size
@@ -47,18 +41,16 @@ export class KeySet {
   }
 
   /** The slot that names the key, or the empty one where it would go. Leaves the digest in the place behind the last one. */
-  #slotOf(key: BlobKey): number {
-    if (this.#chunks.length * CHUNK_KEYS === this.#size) this.#chunks.push(new Chunk())
-    const chunk = this.#chunkOf(this.#size)
+  #slotOf(key: string): number {
+    if (this.#chunks.length * CHUNK_KEYS === this.#size) this.#chunks.push(new Uint32Array(CHUNK_KEYS * DIGEST_WORDS))
+    const words = this.#chunkOf(this.#size)
     const at = this.#size % CHUNK_KEYS
-    chunk.write(key, at)
-    const { words } = chunk
+    readDigest(key, this.#algorithm, words, at * DIGEST_WORDS)
     const index = this.#index
     const mask = index.length - 1
-    // Digests are uniform: their first bytes are the hash.
-    let slot = (words[at * WORDS] as number) & mask
+    let slot = homeOf(words[at * DIGEST_WORDS] as number, index)
     for (let number = index[slot] as number; number !== 0; number = index[slot] as number) {
-      if (isSame(words, at, this.#chunkOf(number - 1).words, (number - 1) % CHUNK_KEYS)) break
+      if (isSame(words, at, this.#chunkOf(number - 1), (number - 1) % CHUNK_KEYS)) break
       slot = (slot + 1) & mask
     }
     return slot
@@ -68,21 +60,26 @@ export class KeySet {
     const index = new Uint32Array(this.#index.length * 2)
     const mask = index.length - 1
     for (let number = 0; number < this.#size; number++) {
-      let slot = (this.#chunkOf(number).words[(number % CHUNK_KEYS) * WORDS] as number) & mask
+      let slot = homeOf(this.#chunkOf(number)[(number % CHUNK_KEYS) * DIGEST_WORDS] as number, index)
       while (index[slot] !== 0) slot = (slot + 1) & mask
       index[slot] = number + 1
     }
     this.#index = index
   }
 
-  #chunkOf(number: number): Chunk {
-    return this.#chunks[Math.floor(number / CHUNK_KEYS)] as Chunk
+  #chunkOf(number: number): Uint32Array {
+    return this.#chunks[Math.floor(number / CHUNK_KEYS)] as Uint32Array
   }
 }
 
+/** Digests are uniform, so their first bits are the hash: keys that are asked for in their order walk through the index instead of leaping. */
+function homeOf(word: number, index: Uint32Array): number {
+  return word >>> (Math.clz32(index.length) + 1)
+}
+
 function isSame(one: Uint32Array, at: number, other: Uint32Array, otherAt: number): boolean {
-  for (let word = 0; word < WORDS; word++) {
-    if (one[at * WORDS + word] !== other[otherAt * WORDS + word]) return false
+  for (let word = 0; word < DIGEST_WORDS; word++) {
+    if (one[at * DIGEST_WORDS + word] !== other[otherAt * DIGEST_WORDS + word]) return false
   }
   return true
 }

@@ -80,6 +80,9 @@ export interface LiveKeys {
   among(keys: readonly BlobKey[]): Promise<Answer>
 }
 
+/** Takes what a source said, which may be no key. @throws InvalidKeyError */
+type Each = (said: string) => void
+
 /** Takes keys away in batches. */
 type Load = (keys: readonly BlobKey[]) => Promise<void>
 
@@ -101,7 +104,7 @@ export class LivenessView {
    * are kept here, compactly. Each asking has an answer of its own, for an older one must not stand in for a newer.
    */
   async ask(load?: Load): Promise<LiveKeys> {
-    const kept = new KeySet()
+    const kept = new KeySet(this.#algorithm)
     for (const source of this.#sources) {
       if (!('live' in source)) continue
       if (load === undefined) await this.#collect(source, source.live.bind(source), key => void kept.add(key))
@@ -116,8 +119,8 @@ export class LivenessView {
     for (const source of this.#sources) {
       let live = false
       const keys = 'live' in source ? source.live.bind(source) : (signal: AbortSignal) => source.isLive([key], signal)
-      await this.#collect(source, keys, found => {
-        live ||= found === key
+      await this.#collect(source, keys, said => {
+        live = parseKey(said, this.#algorithm) === key || live
       })
       if (live) names.push(source.name)
     }
@@ -134,7 +137,7 @@ export class LivenessView {
       await this.#collect(
         source,
         signal => source.isLive(asked, signal),
-        key => void live.add(key)
+        said => void live.add(parseKey(said, this.#algorithm))
       )
     }
     return live
@@ -149,7 +152,11 @@ export class LivenessView {
       batch = []
       if (full.length > 0) await load(full)
     }
-    const keep = (key: BlobKey) => void (batch.length < PAGE_SIZE ? batch.push(key) : rest.add(key))
+    const keep = (said: string) => {
+      const key = parseKey(said, this.#algorithm)
+      if (batch.length < PAGE_SIZE) batch.push(key)
+      else rest.add(key)
+    }
     await this.#collect(source, source.live.bind(source), keep, () =>
       batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
     )
@@ -171,7 +178,7 @@ export class LivenessView {
   async #collect(
     source: LivenessSource,
     ask: (signal: AbortSignal) => Keys | Promise<Keys>,
-    each: (key: BlobKey) => void,
+    each: Each,
     pause?: () => Promise<void> | undefined
   ): Promise<void> {
     const patience = new Patience(source.timeoutMs ?? SOURCE_TIMEOUT_MS)
@@ -197,7 +204,7 @@ export class LivenessView {
     if (typeof keys !== 'object' || keys === null)
       throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
     if (isIterable(keys)) {
-      for (const key of keys) each(parseKey(key, this.#algorithm))
+      for (const key of keys) each(key)
       return
     }
     if (!(Symbol.asyncIterator in keys)) throw new InvalidArgumentError('a liveness source', 'an iterable of keys')
@@ -207,7 +214,7 @@ export class LivenessView {
         const step = await interrupt.wait(iterator.next())
         if (step.done === true) return
         patience.renew()
-        each(parseKey(step.value, this.#algorithm))
+        each(step.value)
         await pause?.()
       }
     } catch (error) {
@@ -226,7 +233,7 @@ function isIterable(keys: unknown): keys is Iterable<string> {
 interface Taking {
   readonly interrupt: Interrupt
   readonly patience: Patience
-  readonly each: (key: BlobKey) => void
+  readonly each: Each
   /** Asked after each key of a source that can wait. */
   readonly pause: (() => Promise<void> | undefined) | undefined
 }
