@@ -1,12 +1,14 @@
 /** A fleet over one pool: what renewing many pins costs, and what many instances beside each other bring. */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
 import { openStore } from '@alkblobs/core'
 import { postgres } from '@alkblobs/engine-postgres'
 import { freshList } from '../content.mjs'
-import { openPgPool } from '../peers/pg-pool.mjs'
 import { openClients } from '../peers/pg-raw.mjs'
-import { putAndRelease } from '../peers/pool.mjs'
 import { milliseconds, perSecond } from '../rounds.mjs'
 
+const INSTANCE = import.meta.resolve('../children/pg-instance.mjs')
 const LENGTH = 16 * 1024
 const INSTANCES = [1, 2, 4, 8, 16]
 /** In each instance. */
@@ -20,22 +22,21 @@ export const pgFleet = {
   titleOf: () => `16 KiB, new content, ${IN_FLIGHT} in flight in each instance, one pool in PostgreSQL`,
   roundsOf: ({ scale }) => Math.min(5, scale.rounds),
   async contestants({ server, scale, closing }) {
-    const stores = []
-    for (let i = 0; i < Math.max(...INSTANCES); i++) {
-      const store = await openPgPool({ ...server, poolMax: 4 }, 'bench_fleet', { fleet: {} })
-      closing(() => store.close())
-      stores.push(store)
-      if (i === 0) await putAndRelease(store, 'makes the pool')
-    }
-    const count = Math.min(scale.pg.count, 2_048)
+    const fleet = []
+    for (let i = 0; i < Math.max(...INSTANCES); i++) fleet.push(await instance(server, closing))
+    // Each compiles its code for itself, which takes a thousand puts and more, and is no matter of the pool.
+    await Promise.all(fleet.map(tell => tell({ prepare: scale.pg.count / 2 })))
+    for (const tell of fleet) await tell({ put: true })
+    const { count } = scale.pg
     return INSTANCES.map(instances => ({
       id: `of${instances}`,
       name: `${instances} instance${instances === 1 ? '' : 's'}`,
-      note: 'in one process, each with sessions of its own; durable, hashed, pinned and released',
-      run: () => {
-        const contents = freshList(count, LENGTH)
-        const put = i => putAndRelease(stores[i % instances], contents[i])
-        return perSecond({ count, width: instances * IN_FLIGHT }, put)
+      note: 'each a process with sessions of its own; durable, hashed, pinned and released',
+      run: async () => {
+        const all = fleet.slice(0, instances)
+        await Promise.all(all.map(tell => tell({ prepare: count / instances })))
+        const took = await milliseconds(() => Promise.all(all.map(tell => tell({ put: true }))))
+        return (count / took) * 1000
       }
     }))
   },
@@ -47,6 +48,27 @@ export const pgFleet = {
       against: 'the best number of instances in the round'
     }
   ]
+}
+
+/** A process that puts; answers a function that tells it what to do next and waits until it has. The first one makes the pool. */
+async function instance(server, closing) {
+  const work = { server, name: 'bench_fleet', length: LENGTH, width: IN_FLIGHT }
+  const child = fork(fileURLToPath(INSTANCE), [JSON.stringify(work)])
+  const done = async () => {
+    const [code] = await Promise.race([once(child, 'message'), once(child, 'exit')])
+    if (code !== 'done') throw new Error(`an instance ended with code ${code}`)
+  }
+  closing(async () => {
+    if (!child.connected) return
+    const exit = once(child, 'exit')
+    child.disconnect()
+    await exit
+  })
+  await done()
+  return message => {
+    child.send(message)
+    return done()
+  }
 }
 
 /** Renewals as they happen by themselves, three in a TTL, while nothing else is done. */
