@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { InvalidKeyError } from '../src/index.js'
-import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey, parseKeys } from '../src/key.js'
+import { algorithmOf, digestHexOf, digestOf, formatKey, isKey, parseKey, parseKeys, readDigest } from '../src/key.js'
 
 const HEX = 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'
 const KEY = `blake3:${HEX}`
@@ -103,5 +103,41 @@ describe('keys', () => {
     const key = parseKey(KEY)
     digestOf(key).fill(0)
     expect(digestOf(key).toString('hex')).toBe(HEX)
+  })
+})
+
+describe('a digest that is read out of a written key', () => {
+  const into = () => Buffer.alloc(40, 0xee)
+
+  it('lies at the offset and nowhere else', () => {
+    for (const algorithm of ['blake3', 'sha256'] as const) {
+      const bytes = into()
+      readDigest(`${algorithm}:${HEX}`, algorithm, bytes, 5)
+      expect(bytes.toString('hex')).toBe(`${'ee'.repeat(5)}${HEX}eeeeee`)
+    }
+  })
+
+  it.each(Object.entries(NO_KEYS))('is not there in: %s', (_, value) => {
+    for (const algorithm of ['blake3', 'sha256'] as const) {
+      expect(() => readDigest(value, algorithm, into(), 0)).toThrow(
+        expect.objectContaining({ code: 'ERR_BLOB_INVALID_KEY', reason: 'malformed' })
+      )
+    }
+  })
+
+  it('is refused of another algorithm', () => {
+    const wrong = { reason: 'algorithm', message: expect.stringContaining('sha256') }
+    expect(() => readDigest(KEY, 'sha256', into(), 0)).toThrow(expect.objectContaining(wrong))
+  })
+
+  it('is refused for one wrong character at any place, whatever it is', () => {
+    const strange = ['G', 'g', '/', ':', '`', '@', '\0', ' ', '\x80', '\u0130', '\uff10', '\ud800']
+    for (let at = 0; at < KEY.length; at++) {
+      for (const character of strange) {
+        const value = KEY.slice(0, at) + character + KEY.slice(at + 1)
+        if (value === KEY) continue
+        expect(() => readDigest(value, 'blake3', into(), 0), `${character} at ${at}`).toThrow(InvalidKeyError)
+      }
+    }
   })
 })

@@ -1,10 +1,11 @@
-import type { Catalog } from '@alkblobs/core/engine'
+import { type Catalog, digestOf } from '@alkblobs/core/engine'
 import { freshDatabase, freshRole } from '@alkblobs/testkit'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import {
   call,
   describeServer,
   digest,
+  digestsOf,
   failure,
   inline,
   keyOf,
@@ -183,7 +184,7 @@ describeServer('the application', () => {
     await register(catalog, FILES)
     await register(catalog, RAW)
     const lease = await leaseOf(catalog)
-    await lease.live?.add([keyOf(2)], call())
+    await lease.live?.add(digestsOf([2]), call())
     const { keys } = await catalog.candidates(lease, undefined, 9, call())
     await catalog.stageCandidates(lease, keys, call())
     await catalog.remove(
@@ -210,9 +211,9 @@ describeServer('keys that enumerating sources called live', () => {
     await catalog.stageCandidates(first, [1, 2, 3].map(keyOf), call())
     await first.release()
     const lease = await leaseOf(catalog)
-    await lease.live?.add([], call())
-    await lease.live?.add([keyOf(1), keyOf(77)], call())
-    await lease.live?.add([keyOf(1), keyOf(2)], call())
+    await lease.live?.add(digestsOf([]), call())
+    await lease.live?.add(digestsOf([1, 77]), call())
+    await lease.live?.add(digestsOf([1, 2]), call())
     const items = [1, 3].map(n => ({ kind: 'candidate', key: keyOf(n), live: false }) as const)
     const outcomes = await catalog.remove(items, 0, lease, call())
     expect(outcomes.map(({ outcome }) => outcome)).toEqual(['cancelled', 'deleted'])
@@ -252,7 +253,8 @@ describeServer('keys that enumerating sources called live', () => {
     for (let sweep = 0; sweep < 2; sweep++) {
       const lease = await leaseOf(catalog)
       const live = keys.filter(key => !dead.has(key))
-      for (let at = 0; at < live.length; at += 1_000) await lease.live?.add(live.slice(at, at + 1_000), call())
+      for (let at = 0; at < live.length; at += 1_000)
+        await lease.live?.add(Buffer.concat(live.slice(at, at + 1_000).map(digestOf)), call())
       const due = await catalog.due(lease, undefined, 5_000, call())
       const items = due.keys.map(key => ({ kind: 'candidate', key, live: false }) as const)
       if (items.length > 0) {
@@ -277,8 +279,8 @@ describeServer('a look without a lease', () => {
     await database.query('INSERT INTO files (blob) VALUES ($1)', [keyOf(1)])
     await register(catalog, FILES)
     const lease = await leaseOf(catalog)
-    await lease.live?.add([keyOf(2)], call())
-    const page = await catalog.candidates(undefined, undefined, 2, call())
+    await lease.live?.add(digestsOf([2]), call())
+    const page = await catalog.candidates(undefined, undefined, 1, call())
     expect([page.live, page.keys, page.next]).toEqual([1, [keyOf(2)], keyOf(2)])
     await database.query("INSERT INTO files (blob) VALUES ('blake3:abc')")
     expect(await failure(catalog.candidates(undefined, page.next, 9, call()))).toBe('resolved')
