@@ -124,6 +124,37 @@ describeServer('a table that cannot be trusted', () => {
     expect(await catalog.sqlLiveness?.liveBy(keyOf(1), call())).toEqual([])
   })
 
+  test('is refused for one text that is no key among many that are, whatever is wrong with it', async () => {
+    const { database, catalog } = await application()
+    const key = keyOf(0xabcdef)
+    const values = {
+      'a capital digit': key.replace('ab', 'Ab'),
+      'a letter that is no digit': key.replace('ab', 'gb'),
+      'a character of two bytes': `${key.slice(0, -2)}é`,
+      'a space in the middle': key.replace('ab', 'a '),
+      'a line break at the end': `${key.slice(0, -1)}\n`,
+      'two spaces in place of digits': key.replace('abcd', 'ab  '),
+      'another separator': key.replace(':', '-'),
+      'a capital algorithm': key.replace('blake3', 'BLAKE3'),
+      'a digit less': key.slice(0, -1),
+      'a digit more': `${key}0`,
+      'nothing in it': ''
+    }
+    await database.query('INSERT INTO files (blob) SELECT $1 FROM generate_series(1, 100)', [key])
+    await register(catalog, FILES)
+    const lease = await leaseOf(catalog)
+    for (const [what, value] of Object.entries(values)) {
+      await database.query('INSERT INTO files (id, blob) VALUES (1, $1)', [value])
+      expect(await register((await openSchema({ url: database.url, schema: 'pool' })).catalog, FILES), what).toBe(
+        'liveness'
+      )
+      expect(await failure(catalog.candidates(lease, undefined, 9, call())), what).toBe('liveness')
+      await database.query('DELETE FROM files WHERE id = 1')
+    }
+    expect(lease.lost.aborted).toBe(false)
+    expect((await catalog.candidates(lease, undefined, 9, call())).keys).toHaveLength(4)
+  })
+
   test('is refused where the server hides rows from the role, or does not let it read', async () => {
     const { database } = await application()
     const role = await freshRole(database)
