@@ -25,7 +25,7 @@ describe('the pace of a sweep', () => {
   }
 
   test('begins with little, gets longer as long as a step takes no time, and has an end', () => {
-    expect(steps(count => count * 0.0002)).toEqual([8_000, 64_000, 512_000, ...Array(5).fill(512_000)])
+    expect(steps(count => count * 0.0002)).toEqual([8_000, 128_000, 384_000, ...Array(5).fill(512_000)])
   })
 
   test('settles where a step takes a part of the time of a call', () => {
@@ -42,14 +42,14 @@ describe('the pace of a sweep', () => {
 
   test('gets shorter where steps are over the share, or end with as many candidates as are asked for', () => {
     const slow = (count: number) => (count === 512_000 ? 3_001 : 0)
-    expect(steps(slow, 4)).toEqual([8_000, 64_000, 512_000, 256_000])
+    expect(steps(slow, 4)).toEqual([8_000, 128_000, 512_000, 256_000])
     expect(
       steps(
         () => 0,
         5,
         count => Math.min(count, 10_000)
       )
-    ).toEqual([8_000, 64_000, 32_000, 16_000, 8_000])
+    ).toEqual([8_000, 128_000, 64_000, 32_000, 16_000])
   })
 
   test('begins anew for whoever does not go on from the last step', () => {
@@ -58,8 +58,8 @@ describe('the pace of a sweep', () => {
       expect(pace.countFrom(after, 10)).toBe(80)
       pace.took(found(80, 'here'), 80, 0, 30_000)
     }
-    expect(pace.countFrom('here', 10)).toBe(640)
-    pace.took(found(640, undefined), 640, 0, 30_000)
+    expect(pace.countFrom('here', 10)).toBe(1_280)
+    pace.took(found(1_280, undefined), 1_280, 0, 30_000)
     expect(pace.countFrom(undefined, 10)).toBe(80)
   })
 })

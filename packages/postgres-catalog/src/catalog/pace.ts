@@ -7,9 +7,10 @@ import type { CandidatePage } from '@alkblobs/core/engine'
 /** Entries a step looks at for each candidate it may answer. */
 const FIRST = 8
 const LONGEST = 512
-/** A step that was over so soon, in milliseconds, had room for many times as much. */
-const SHORT_MS = 25
-/** The part of a call's time that one step may take; half of it is no reason to look at more. */
+/** How long a step is to take, in milliseconds, and how many times as much it looks at to get there. */
+const WANTED_MS = 100
+const GROWTH_MAX = 16
+/** The part of a call's time that one step may take; half of it is no reason to look at less. */
 const SHARE = 1 / 10
 
 export class Pace {
@@ -34,6 +35,6 @@ export class Pace {
 /** A step that was ended by its candidates has looked in vain at most of what came behind them. */
 function change(isCut: boolean, ms: number, mostMs: number): number {
   if (isCut || ms > mostMs) return 1 / 2
-  if (ms < SHORT_MS) return 8
-  return ms < mostMs / 2 ? 2 : 1
+  if (ms > mostMs / 2) return 1
+  return Math.min(Math.max(Math.floor(WANTED_MS / ms), 2), GROWTH_MAX)
 }
