@@ -35,7 +35,7 @@ const statementOf = (judges: Judges) => `
     SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key OFFSET $2::bigint - 1 LIMIT 1
   ), found AS MATERIALIZED (
     SELECT e.key FROM $.entries e
-    WHERE ${upTo('e.key', 'bound')} AND ${unprotected(judges)} AND NOT ${IS_WAITING}
+    WHERE ${upTo('e.key', 'bound')} AND ${unprotected('e.key', judges)} AND NOT ${IS_WAITING}
     ORDER BY e.key LIMIT $3::bigint
   ), last AS MATERIALIZED (
     SELECT key FROM found ORDER BY key OFFSET $3::bigint - 1
@@ -47,22 +47,25 @@ const statementOf = (judges: Judges) => `
   )
   SELECT CASE WHEN EXISTS (SELECT 1 FROM bound) AND NOT EXISTS (SELECT 1 FROM last) THEN $2::bigint
               ELSE (SELECT count(*) FROM $.entries e WHERE ${upTo('e.key', 'stop')}) END,
-         (SELECT count(*) FROM $.entries e WHERE ${upTo('e.key', 'stop')} AND ${IS_WAITING} AND ${unprotected(judges)}),
+         (SELECT count(*) FROM $.gc_window w WHERE ${upTo('w.key', 'stop')} AND ${WAITS} AND ${HAS_ENTRY} AND ${unprotected('w.key', judges)}),
          (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM told WHERE is_cancelled),
          (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM told WHERE NOT is_cancelled),
          (SELECT encode(key, 'hex') FROM stop)`
 /** Nothing is less than ''. Said so, because for `=` the server may take the index of what is due and read it from end to end. */
 const IS_SWEEPS = "w.mark <= ''"
-const among = (relation: string, alias: string, condition: string) =>
-  `EXISTS (SELECT 1 FROM ${relation} ${alias} WHERE ${alias}.key = e.key AND ${upTo(`${alias}.key`, 'bound')} ${condition})`
 /** One that is cancelled does not wait: the next executing sweep ends it. */
-const IS_WAITING = among('$.gc_window', 'w', `AND ${IS_SWEEPS} AND NOT w.cancelled`)
-const IS_PINNED = among('$.gc_pins', 'p', 'AND p.expires_at > statement_timestamp()')
-const IS_LIVE_KEY = among('pg_temp.alkblobs_live', 'l', '')
+const WAITS = `${IS_SWEEPS} AND NOT w.cancelled`
+/** Whether there is a row for a key of this step. */
+const isIn = (relation: string, alias: string, key: string, condition = 'true') => `EXISTS (
+    SELECT 1 FROM ${relation} ${alias} WHERE ${alias}.key = ${key} AND ${upTo(`${alias}.key`, 'bound')} AND ${condition})`
+const IS_WAITING = isIn('$.gc_window', 'w', 'e.key', WAITS)
+const HAS_ENTRY = isIn('$.entries', 'e', 'w.key')
 
-function unprotected({ live, tables }: Judges): string {
-  const sources = tables.unreferenced('e.key', column => upTo(column, 'bound'))
-  return [`NOT ${IS_PINNED}`, ...(live?.isFilled === true ? [`NOT ${IS_LIVE_KEY}`] : []), ...sources].join(' AND ')
+function unprotected(key: string, { live, tables }: Judges): string {
+  const protections = [isIn('$.gc_pins', 'p', key, 'p.expires_at > statement_timestamp()')]
+  if (live?.isFilled === true) protections.push(isIn('pg_temp.alkblobs_live', 'l', key))
+  const sources = tables.unreferenced(key, column => upTo(column, 'bound'))
+  return [...protections.map(protection => `NOT ${protection}`), ...sources].join(' AND ')
 }
 
 /**
