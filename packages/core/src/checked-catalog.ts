@@ -155,8 +155,8 @@ export class CheckedCatalog {
     )
   }
 
-  loadLive(lease: Lease, keys: readonly BlobKey[], signal?: AbortSignal): Promise<void> {
-    return this.#calls.run('lease.live', { signal }, async call => lease.live?.add(keys, call))
+  loadLive(lease: Lease, digests: Uint8Array, signal?: AbortSignal): Promise<void> {
+    return this.#calls.run('lease.live', { signal }, async call => lease.live?.add(digests, call))
   }
 
   /** Ends a lease. A lease that cannot be given back is lost with its process; the sweep it served is over either way. */
@@ -205,6 +205,7 @@ export class CheckedCatalog {
     if (page.scanned !== page.live + page.alreadyStaged + page.keys.length) {
       throw this.#calls.broken('candidates', 'scanned = live + alreadyStaged + keys')
     }
+    if (page.keys.length + page.cancelled.length > limit) throw this.#calls.broken('candidates', 'ENG-CANDIDATES-1')
     return page
   }
 

@@ -61,32 +61,26 @@ export function parseKeys(values: Iterable<string>, algorithm: Algorithm): BlobK
   return [...new Set(Array.from(iterable('keys', values), (value, index) => keyOf(value, algorithm, index)))]
 }
 
-/** The words of 32 bits that `readDigest` makes of a key. */
-export const DIGEST_WORDS = DIGEST_LENGTH / Uint32Array.BYTES_PER_ELEMENT
-
 const encoder = new TextEncoder()
 const written = new Uint8Array(WRITTEN_LENGTH)
 
 /**
- * Reads the written form of a key as eight words, from its first digit on, into `words` from `at` on: in one pass, where asking whether it
- * is one and decoding it are two, and take half as long again. What is no key may leave anything there.
- * @throws InvalidKeyError as `parseKey` does, for all that it would refuse.
+ * Reads the written form of a key and puts its digest into `bytes`, from an offset on: in one pass and without an object, for a sweep
+ * reads millions (0.16 microseconds a key; as a key first and its digest then, 0.3).
+ * @throws InvalidKeyError as `parseKey` does, having written something that means nothing.
  */
-export function readDigest(value: string, algorithm: Algorithm, words: Uint32Array, at: number): void {
+export function readDigest(value: unknown, algorithm: Algorithm, bytes: Uint8Array, offset: number): void {
   // As many bytes as letters: each is ASCII, and none is left from the key before.
   let seen = isWritten(value) && encoder.encodeInto(value, written).written === WRITTEN_LENGTH ? 0 : NO_DIGIT
-  for (let word = 0, from = DIGEST_START; word < DIGEST_WORDS; word++) {
-    let read = 0
-    for (const end = from + 8; from < end; from++) {
-      const digit = VALUE[written[from] as number] as number
-      seen |= digit
-      read = (read << 4) | digit
-    }
-    words[at + word] = read
+  for (let from = DIGEST_START, to = offset; from < WRITTEN_LENGTH; from += 2, to++) {
+    const high = VALUE[written[from] as number] as number
+    const low = VALUE[written[from + 1] as number] as number
+    seen |= high | low
+    bytes[to] = (high << 4) | low
   }
   // Digits are below 16, and what is none is above.
-  if (seen >= DIGITS.length || !value.startsWith(algorithm) || written[DIGEST_START - 1] !== COLON)
-    parseKey(value, algorithm)
+  const isRead = seen < DIGITS.length && written[DIGEST_START - 1] === COLON && (value as string).startsWith(algorithm)
+  if (!isRead) parseKey(value, algorithm)
 }
 
 function isWritten(value: unknown): value is string {

@@ -51,6 +51,9 @@ export const SOURCE_TIMEOUT_MS = 10 * 60 * 1000
 /** Keys in one catalog call that pages through the pool: large enough to hide the call, small enough to bound memory. */
 export const PAGE_SIZE = 1_000
 
+/** Live keys that go to a catalog at once, where it judges them itself: 32 bytes each, and a round trip for all of them. */
+export const LIVE_BATCH = 16 * 1024
+
 /** Removals in one transaction: bounds how long another writer waits behind a sweep. */
 export const REMOVE_BATCH = 100
 

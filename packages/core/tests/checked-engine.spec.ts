@@ -106,6 +106,32 @@ const LIES: Lie[] = [
     store => store.sweep()
   ],
   [
+    'candidates',
+    'more keys than were asked for',
+    () => ({
+      scanned: 1_001,
+      live: 0,
+      alreadyStaged: 0,
+      cancelled: [],
+      keys: Array(1_001).fill(ABSENT),
+      next: undefined
+    }),
+    store => store.sweep()
+  ],
+  [
+    'candidates',
+    'more keys than were asked for, together with those that are cancelled',
+    () => ({
+      scanned: 1_001,
+      live: 0,
+      alreadyStaged: 1,
+      cancelled: [ABSENT],
+      keys: Array(1_000).fill(ABSENT),
+      next: undefined
+    }),
+    store => store.sweep()
+  ],
+  [
     'stageCandidates',
     'more keys than were asked',
     (truth: Truth) => [...truth, ABSENT, ABSENT, ABSENT, ABSENT],

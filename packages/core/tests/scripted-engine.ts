@@ -31,7 +31,7 @@ import type {
   StageId,
   Trashed
 } from '../src/engine.js'
-import { EngineFault } from '../src/engine.js'
+import { EngineFault, formatKey } from '../src/engine.js'
 
 /** What becomes of one step: it gets the effect, and answers in the step's place. */
 export type Plan = (effect: () => Promise<unknown>, call: Call | undefined) => Promise<unknown>
@@ -313,8 +313,11 @@ export class Scripted {
         if (this.#lease?.lease === lease) this.#lease = undefined
         this.loaded.length = 0
       })
-    const add = (keys: readonly BlobKey[], call: Call) =>
-      this.#step('lease.live', call, [keys], () => void this.loaded.push(...keys))
+    const add = (digests: Uint8Array, call: Call) =>
+      this.#step('lease.live', call, [digests], () => {
+        for (let at = 0; at < digests.length; at += 32)
+          this.loaded.push(formatKey('blake3', digests.subarray(at, at + 32)))
+      })
     const lease: Lease = {
       lost: lost.signal,
       release,

@@ -171,6 +171,9 @@ export function digest(n: number): Buffer {
   return bytes
 }
 
+/** As a lease takes live keys. */
+export const digestsOf = (numbers: readonly number[]): Uint8Array => Buffer.concat(numbers.map(digest))
+
 export const stageOf = (n: number) => n.toString(16).padStart(32, '0') as StageId
 export const locatorOf = (n: number) => `${stageOf(n)}.sealed` as Locator
 export const pinOf = (generation = 1, owner = OWNER): PinRow => ({ owner, generation })

@@ -1,10 +1,11 @@
-import type { Catalog } from '@alkblobs/core/engine'
+import { type Catalog, digestOf } from '@alkblobs/core/engine'
 import { freshDatabase, freshRole } from '@alkblobs/testkit'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import {
   call,
   describeServer,
   digest,
+  digestsOf,
   failure,
   inline,
   keyOf,
@@ -123,6 +124,37 @@ describeServer('a table that cannot be trusted', () => {
     expect(await catalog.sqlLiveness?.liveBy(keyOf(1), call())).toEqual([])
   })
 
+  test('is refused for one text that is no key among many that are, whatever is wrong with it', async () => {
+    const { database, catalog } = await application()
+    const key = keyOf(0xabcdef)
+    const values = {
+      'a capital digit': key.replace('ab', 'Ab'),
+      'a letter that is no digit': key.replace('ab', 'gb'),
+      'a character of two bytes': `${key.slice(0, -2)}é`,
+      'a space in the middle': key.replace('ab', 'a '),
+      'a line break at the end': `${key.slice(0, -1)}\n`,
+      'two spaces in place of digits': key.replace('abcd', 'ab  '),
+      'another separator': key.replace(':', '-'),
+      'a capital algorithm': key.replace('blake3', 'BLAKE3'),
+      'a digit less': key.slice(0, -1),
+      'a digit more': `${key}0`,
+      'nothing in it': ''
+    }
+    await database.query('INSERT INTO files (blob) SELECT $1 FROM generate_series(1, 100)', [key])
+    await register(catalog, FILES)
+    const lease = await leaseOf(catalog)
+    for (const [what, value] of Object.entries(values)) {
+      await database.query('INSERT INTO files (id, blob) VALUES (1, $1)', [value])
+      expect(await register((await openSchema({ url: database.url, schema: 'pool' })).catalog, FILES), what).toBe(
+        'liveness'
+      )
+      expect(await failure(catalog.candidates(lease, undefined, 9, call())), what).toBe('liveness')
+      await database.query('DELETE FROM files WHERE id = 1')
+    }
+    expect(lease.lost.aborted).toBe(false)
+    expect((await catalog.candidates(lease, undefined, 9, call())).keys).toHaveLength(4)
+  })
+
   test('is refused where the server hides rows from the role, or does not let it read', async () => {
     const { database } = await application()
     const role = await freshRole(database)
@@ -183,7 +215,7 @@ describeServer('the application', () => {
     await register(catalog, FILES)
     await register(catalog, RAW)
     const lease = await leaseOf(catalog)
-    await lease.live?.add([keyOf(2)], call())
+    await lease.live?.add(digestsOf([2]), call())
     const { keys } = await catalog.candidates(lease, undefined, 9, call())
     await catalog.stageCandidates(lease, keys, call())
     await catalog.remove(
@@ -210,9 +242,9 @@ describeServer('keys that enumerating sources called live', () => {
     await catalog.stageCandidates(first, [1, 2, 3].map(keyOf), call())
     await first.release()
     const lease = await leaseOf(catalog)
-    await lease.live?.add([], call())
-    await lease.live?.add([keyOf(1), keyOf(77)], call())
-    await lease.live?.add([keyOf(1), keyOf(2)], call())
+    await lease.live?.add(digestsOf([]), call())
+    await lease.live?.add(digestsOf([1, 77]), call())
+    await lease.live?.add(digestsOf([1, 2]), call())
     const items = [1, 3].map(n => ({ kind: 'candidate', key: keyOf(n), live: false }) as const)
     const outcomes = await catalog.remove(items, 0, lease, call())
     expect(outcomes.map(({ outcome }) => outcome)).toEqual(['cancelled', 'deleted'])
@@ -252,7 +284,8 @@ describeServer('keys that enumerating sources called live', () => {
     for (let sweep = 0; sweep < 2; sweep++) {
       const lease = await leaseOf(catalog)
       const live = keys.filter(key => !dead.has(key))
-      for (let at = 0; at < live.length; at += 1_000) await lease.live?.add(live.slice(at, at + 1_000), call())
+      for (let at = 0; at < live.length; at += 1_000)
+        await lease.live?.add(Buffer.concat(live.slice(at, at + 1_000).map(digestOf)), call())
       const due = await catalog.due(lease, undefined, 5_000, call())
       const items = due.keys.map(key => ({ kind: 'candidate', key, live: false }) as const)
       if (items.length > 0) {
@@ -277,8 +310,8 @@ describeServer('a look without a lease', () => {
     await database.query('INSERT INTO files (blob) VALUES ($1)', [keyOf(1)])
     await register(catalog, FILES)
     const lease = await leaseOf(catalog)
-    await lease.live?.add([keyOf(2)], call())
-    const page = await catalog.candidates(undefined, undefined, 2, call())
+    await lease.live?.add(digestsOf([2]), call())
+    const page = await catalog.candidates(undefined, undefined, 1, call())
     expect([page.live, page.keys, page.next]).toEqual([1, [keyOf(2)], keyOf(2)])
     await database.query("INSERT INTO files (blob) VALUES ('blake3:abc')")
     expect(await failure(catalog.candidates(undefined, page.next, 9, call()))).toBe('resolved')

@@ -43,8 +43,10 @@ export interface Lease {
   /**
    * Present where the catalog judges enumerated live keys itself (a temporary table beside the lease). Core adds every key
    * before the first `candidates` or `remove` under this lease; both then treat them as live. Absent: core keeps the set.
+   * Keys come as their raw digests, one behind the other, in a buffer that is the catalog's from then on. What an `add` left to do
+   * and failed at, the next `add`, `candidates` or `remove` fails with, and each after it.
    */
-  readonly live?: { add(keys: readonly BlobKey[], call: Call): Promise<void> }
+  readonly live?: { add(digests: Uint8Array, call: Call): Promise<void> }
   /** Ends the lease; idempotent, never throws for a lease that is lost already. */
   release(): Promise<void>
 }
@@ -132,8 +134,9 @@ export interface Catalog {
    */
   lease(call: Call): Promise<Lease | undefined>
   /**
-   * ENG-CANDIDATES-1 MUST look at each entry once, at most `limit` of them after the cursor `after`, and change nothing. Without a lease, for
-   *                  a dry run, what is pinned now or referenced by a registered table is protected, and nothing else.
+   * ENG-CANDIDATES-1 MUST look at each entry once, from the cursor `after` on, answer at most `limit` keys, cancelled ones included, however many
+   *                  entries it looked at, and change nothing. Without a lease, for a dry run, what is pinned now or referenced by a
+   *                  registered table is protected, and nothing else.
    */
   candidates(lease: Lease | undefined, after: string | undefined, limit: number, call: Call): Promise<CandidatePage>
   /**

@@ -1,37 +1,47 @@
 /**
- * Keys in the order they came, as raw digests: 32 bytes a key and no object for any of them, where a list of texts takes four times as
- * much. Digests lie in chunks that never move.
+ * Keys in the order they came, as raw digests one behind the other: 32 bytes a key and no object for any of them, where a list of texts
+ * takes four times as much. They are given away in chunks.
  */
-import { type Algorithm, type BlobKey, digestHexOf, formatKey } from '../key.js'
-import { DIGEST_LENGTH } from '../limits.js'
+import { type Algorithm, readDigest } from '../key.js'
+import { DIGEST_LENGTH, LIVE_BATCH } from '../limits.js'
 
-const CHUNK_KEYS = 32 * 1024
+const CHUNK_LENGTH = LIVE_BATCH * DIGEST_LENGTH
 
 export class KeyList {
   readonly #algorithm: Algorithm
-  readonly #chunks: Buffer[] = []
-  #size = 0
+  readonly #full: Uint8Array[] = []
+  #chunk: Uint8Array = new Uint8Array()
+  #length = 0
 
   constructor(algorithm: Algorithm) {
     this.#algorithm = algorithm
   }
 
-  add(key: BlobKey): void {
-    const at = this.#size++ % CHUNK_KEYS
-    if (at === 0) this.#chunks.push(Buffer.allocUnsafeSlow(CHUNK_KEYS * DIGEST_LENGTH))
-    this.#chunks.at(-1)?.write(digestHexOf(key), at * DIGEST_LENGTH, DIGEST_LENGTH, 'hex')
+  /** Whether there is a full chunk. */
+  get hasFull(): boolean {
+    return this.#full.length > 0
   }
 
-  /** All of them, so many at a time. */
-  *pages(length: number): Generator<BlobKey[]> {
-    for (let from = 0; from < this.#size; from += length) {
-      yield Array.from({ length: Math.min(length, this.#size - from) }, (_, i) => this.#at(from + i))
-    }
+  /** Takes the written form of a key. @throws InvalidKeyError for anything else. */
+  add(value: unknown): void {
+    if (this.#length === this.#chunk.length) this.#chunk = Buffer.allocUnsafeSlow(CHUNK_LENGTH)
+    const at = this.#length % CHUNK_LENGTH
+    readDigest(value, this.#algorithm, this.#chunk, at)
+    this.#length = at + DIGEST_LENGTH
+    if (this.#length === CHUNK_LENGTH) this.#full.push(this.#chunk)
   }
 
-  #at(number: number): BlobKey {
-    const start = (number % CHUNK_KEYS) * DIGEST_LENGTH
-    const chunk = this.#chunks[Math.floor(number / CHUNK_KEYS)] as Buffer
-    return formatKey(this.#algorithm, chunk.subarray(start, start + DIGEST_LENGTH))
+  /** Gives full chunks away, the oldest first. */
+  *full(): Generator<Uint8Array> {
+    for (let chunk = this.#full.shift(); chunk !== undefined; chunk = this.#full.shift()) yield chunk
+  }
+
+  /** Gives everything away. */
+  *all(): Generator<Uint8Array> {
+    yield* this.full()
+    const rest = this.#chunk.subarray(0, this.#length % CHUNK_LENGTH)
+    this.#chunk = new Uint8Array()
+    this.#length = 0
+    if (rest.length > 0) yield rest
   }
 }

@@ -8,14 +8,22 @@
  * A key is read into the place behind the last one, and compared there word by word: an object or a call into native code for each key
  * that is added or asked for would be most of what a sweep of a million costs.
  */
-import { type Algorithm, type BlobKey, DIGEST_WORDS, readDigest } from '../key.js'
+import { type Algorithm, type BlobKey, readDigest } from '../key.js'
+import { DIGEST_LENGTH } from '../limits.js'
 
 const CHUNK_KEYS = 32 * 1024
 const CAPACITY_MIN = 1_024
+const WORDS = DIGEST_LENGTH / Uint32Array.BYTES_PER_ELEMENT
+
+/** The same memory twice: as words to compare, as bytes to read digests into. */
+class Chunk {
+  readonly words = new Uint32Array(CHUNK_KEYS * WORDS)
+  readonly bytes = new Uint8Array(this.words.buffer)
+}
 
 export class KeySet {
   readonly #algorithm: Algorithm
-  readonly #chunks: Uint32Array[] = []
+  readonly #chunks: Chunk[] = []
   /** Its length is a power of two. */
   #index = new Uint32Array(CAPACITY_MIN)
   #size = 0
@@ -29,7 +37,7 @@ export class KeySet {
   }
 
   /** @throws InvalidKeyError for what is no key of this set's derivation: it may be anybody's word. */
-  add(key: string): void {
+  add(key: unknown): void {
     const slot = this.#slotOf(key)
     if (this.#index[slot] !== 0) return
     this.#index[slot] = ++this.#size
@@ -41,16 +49,16 @@ export class KeySet {
   }
 
   /** The slot that names the key, or the empty one where it would go. Leaves the digest in the place behind the last one. */
-  #slotOf(key: string): number {
-    if (this.#chunks.length * CHUNK_KEYS === this.#size) this.#chunks.push(new Uint32Array(CHUNK_KEYS * DIGEST_WORDS))
-    const words = this.#chunkOf(this.#size)
+  #slotOf(key: unknown): number {
+    if (this.#chunks.length * CHUNK_KEYS === this.#size) this.#chunks.push(new Chunk())
+    const chunk = this.#chunkOf(this.#size)
     const at = this.#size % CHUNK_KEYS
-    readDigest(key, this.#algorithm, words, at * DIGEST_WORDS)
+    readDigest(key, this.#algorithm, chunk.bytes, at * DIGEST_LENGTH)
     const index = this.#index
     const mask = index.length - 1
-    let slot = homeOf(words[at * DIGEST_WORDS] as number, index)
+    let slot = homeOf(chunk, at, index)
     for (let number = index[slot] as number; number !== 0; number = index[slot] as number) {
-      if (isSame(words, at, this.#chunkOf(number - 1), (number - 1) % CHUNK_KEYS)) break
+      if (isSame(chunk, at, this.#chunkOf(number - 1), (number - 1) % CHUNK_KEYS)) break
       slot = (slot + 1) & mask
     }
     return slot
@@ -60,26 +68,28 @@ export class KeySet {
     const index = new Uint32Array(this.#index.length * 2)
     const mask = index.length - 1
     for (let number = 0; number < this.#size; number++) {
-      let slot = homeOf(this.#chunkOf(number)[(number % CHUNK_KEYS) * DIGEST_WORDS] as number, index)
+      let slot = homeOf(this.#chunkOf(number), number % CHUNK_KEYS, index)
       while (index[slot] !== 0) slot = (slot + 1) & mask
       index[slot] = number + 1
     }
     this.#index = index
   }
 
-  #chunkOf(number: number): Uint32Array {
-    return this.#chunks[Math.floor(number / CHUNK_KEYS)] as Uint32Array
+  #chunkOf(number: number): Chunk {
+    return this.#chunks[Math.floor(number / CHUNK_KEYS)] as Chunk
   }
 }
 
 /** Digests are uniform, so their first bits are the hash: keys that are asked for in their order walk through the index instead of leaping. */
-function homeOf(word: number, index: Uint32Array): number {
-  return word >>> (Math.clz32(index.length) + 1)
+function homeOf({ bytes }: Chunk, number: number, index: Uint32Array): number {
+  const at = number * DIGEST_LENGTH
+  const [a, b, c, d] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]] as [number, number, number, number]
+  return ((a << 24) | (b << 16) | (c << 8) | d) >>> (Math.clz32(index.length) + 1)
 }
 
-function isSame(one: Uint32Array, at: number, other: Uint32Array, otherAt: number): boolean {
-  for (let word = 0; word < DIGEST_WORDS; word++) {
-    if (one[at * DIGEST_WORDS + word] !== other[otherAt * DIGEST_WORDS + word]) return false
+function isSame(one: Chunk, at: number, other: Chunk, otherAt: number): boolean {
+  for (let word = 0; word < WORDS; word++) {
+    if (one.words[at * WORDS + word] !== other.words[otherAt * WORDS + word]) return false
   }
   return true
 }

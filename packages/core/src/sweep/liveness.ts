@@ -5,7 +5,7 @@
 import { InvalidArgumentError } from '../errors.js'
 import { Interrupt } from '../interrupt.js'
 import { type Algorithm, type BlobKey, parseKey } from '../key.js'
-import { PAGE_SIZE, SOURCE_TIMEOUT_MS } from '../limits.js'
+import { SOURCE_TIMEOUT_MS } from '../limits.js'
 import { KeyList } from './key-list.js'
 import { KeySet } from './key-set.js'
 import { SweepStop } from './report.js'
@@ -80,11 +80,8 @@ export interface LiveKeys {
   among(keys: readonly BlobKey[]): Promise<Answer>
 }
 
-/** Takes what a source said, which may be no key. @throws InvalidKeyError */
-type Each = (said: string) => void
-
-/** Takes keys away in batches. */
-type Load = (keys: readonly BlobKey[]) => Promise<void>
+/** Takes keys away in batches, as their raw digests one behind the other. */
+type Load = (digests: Uint8Array) => Promise<void>
 
 /** The sources as they are registered now, for one sweep, delete, verification or `why` to ask. */
 export class LivenessView {
@@ -107,7 +104,7 @@ export class LivenessView {
     const kept = new KeySet(this.#algorithm)
     for (const source of this.#sources) {
       if (!('live' in source)) continue
-      if (load === undefined) await this.#collect(source, source.live.bind(source), key => void kept.add(key))
+      if (load === undefined) await this.#collect(source, source.live.bind(source), value => kept.add(value))
       else await this.#drain(source, load)
     }
     return { among: keys => this.#among(keys, kept) }
@@ -119,8 +116,8 @@ export class LivenessView {
     for (const source of this.#sources) {
       let live = false
       const keys = 'live' in source ? source.live.bind(source) : (signal: AbortSignal) => source.isLive([key], signal)
-      await this.#collect(source, keys, said => {
-        live = parseKey(said, this.#algorithm) === key || live
+      await this.#collect(source, keys, found => {
+        live = this.#keyOf(found) === key || live
       })
       if (live) names.push(source.name)
     }
@@ -137,31 +134,29 @@ export class LivenessView {
       await this.#collect(
         source,
         signal => source.isLive(asked, signal),
-        said => void live.add(parseKey(said, this.#algorithm))
+        value => live.add(this.#keyOf(value))
       )
     }
     return live
   }
 
-  /** A source that can wait is read by the page; what one that cannot says at once is gathered compactly. */
+  /** What a source that can wait has said is taken away now and then; what one that cannot says at once is gathered compactly. */
   async #drain(source: EnumeratingSource, load: Load): Promise<void> {
-    let batch: BlobKey[] = []
-    const rest = new KeyList(this.#algorithm)
+    const list = new KeyList(this.#algorithm)
     const flush = async () => {
-      const full = batch
-      batch = []
-      if (full.length > 0) await load(full)
+      for (const digests of list.full()) await load(digests)
     }
-    const keep = (said: string) => {
-      const key = parseKey(said, this.#algorithm)
-      if (batch.length < PAGE_SIZE) batch.push(key)
-      else rest.add(key)
-    }
-    await this.#collect(source, source.live.bind(source), keep, () =>
-      batch.length < PAGE_SIZE ? undefined : this.#ours(flush)
+    await this.#collect(
+      source,
+      source.live.bind(source),
+      value => list.add(value),
+      () => (list.hasFull ? this.#ours(flush) : undefined)
     )
-    await flush()
-    for (const page of rest.pages(PAGE_SIZE)) await load(page)
+    for (const digests of list.all()) await load(digests)
+  }
+
+  #keyOf(value: unknown): BlobKey {
+    return parseKey(value, this.#algorithm)
   }
 
   /** Notes a failure to store keys as ours: it must not be blamed on the source. */
@@ -178,7 +173,7 @@ export class LivenessView {
   async #collect(
     source: LivenessSource,
     ask: (signal: AbortSignal) => Keys | Promise<Keys>,
-    each: Each,
+    each: (value: unknown) => void,
     pause?: () => Promise<void> | undefined
   ): Promise<void> {
     const patience = new Patience(source.timeoutMs ?? SOURCE_TIMEOUT_MS)
@@ -215,7 +210,8 @@ export class LivenessView {
         if (step.done === true) return
         patience.renew()
         each(step.value)
-        await pause?.()
+        const paused = pause?.()
+        if (paused !== undefined) await paused
       }
     } catch (error) {
       // The source may be hanging in the very step it is to be told to leave, so nobody waits for its answer.
@@ -233,7 +229,8 @@ function isIterable(keys: unknown): keys is Iterable<string> {
 interface Taking {
   readonly interrupt: Interrupt
   readonly patience: Patience
-  readonly each: Each
+  /** Throws for what is no key. */
+  readonly each: (value: unknown) => void
   /** Asked after each key of a source that can wait. */
   readonly pause: (() => Promise<void> | undefined) | undefined
 }

@@ -63,7 +63,7 @@ async function underLease(parts: SweepParts, report: SweepReport, startedMs: num
   const lease = await pool.lease()
   if (lease === undefined) throw new SweepStop('SweeperLock')
   try {
-    const live = await view.ask(lease.live && (keys => pool.catalog.loadLive(lease, keys)))
+    const live = await view.ask(lease.live && (digests => pool.catalog.loadLive(lease, digests)))
     const run = new SweepRun({ pool, lease, live, report, options, signals, startedMs })
     for (const step of pool.catalog.form === 'inline' ? INLINE : DURABLE) {
       run.assertGoing()

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto'
 import {
   type BlobKey,
   type Call,
+  digestOf,
   type Engine,
   type EngineDefinition,
   type ErrorCode,
@@ -74,7 +75,7 @@ export function contractSteps(definition: EngineDefinition, { table, url }: Comp
     step(definition, 'the lease', async ({ catalog }, call) => {
       const lease: Lease | undefined = await catalog?.lease(call)
       try {
-        await lease?.live?.add([key], call)
+        await lease?.live?.add(digestOf(key), call)
       } finally {
         await lease?.release()
       }

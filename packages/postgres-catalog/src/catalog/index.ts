@@ -2,6 +2,7 @@
 import type { Catalog } from '@alkblobs/core/engine'
 import type { Sessions } from '@alkblobs/postgres-session'
 import { Pool, type PoolSettings } from '../pool.js'
+import { candidatesOf } from './candidates.js'
 import { entriesOf } from './entries.js'
 import { explainOf } from './explain.js'
 import { joiningOf } from './joining.js'
@@ -58,7 +59,8 @@ export async function openCatalog(
     ...publishOf(pool, lanes),
     ...pinsOf(pool),
     lease: leases.lease,
-    ...windowOf(pool, leases, tables),
+    ...candidatesOf(pool, leases, tables),
+    ...windowOf(pool, leases),
     ...removeOf(pool, leases, tables),
     ...trashOf(pool),
     ...maintainOf(leases),

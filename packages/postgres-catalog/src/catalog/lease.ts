@@ -7,19 +7,21 @@
  * one; the guard here only saves it the way to the server.
  */
 import { type Call, type Catalog, EngineFault, type Lease } from '@alkblobs/core/engine'
-import type { HeldSession, Param, Session } from '@alkblobs/postgres-session'
+import type { HeldSession, Session } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { advisoryKey } from '../schema.js'
 import { refuseIfOver, untilFree } from '../waiting.js'
-import { PagesAhead } from './ahead.js'
 import { LiveKeys } from './live.js'
+import { Pace } from './pace.js'
 
-const TAKE = 'SELECT pg_catalog.pg_try_advisory_lock($1::bigint)'
+/** And whether the role may make temporary tables. */
+const TAKE = `
+  SELECT pg_catalog.pg_try_advisory_lock($1::bigint), pg_catalog.has_database_privilege(current_database(), 'TEMPORARY')`
 const UNLOCK = 'SELECT pg_catalog.pg_advisory_unlock($1::bigint)'
 /** Longest the server is given to free the lock by name. */
 const UNLOCK_MS = 1_000
-const MAY_HAVE_TEMPORARY_TABLES = "SELECT has_database_privilege(current_database(), 'TEMPORARY')"
+
 export class HeldLease implements Lease {
   readonly #session: HeldSession
   readonly #pool: Pool
@@ -29,8 +31,8 @@ export class HeldLease implements Lease {
   readonly live?: LiveKeys
   /** Tables of the application that were read through under this lease. */
   readonly readThrough = new Set<object>()
-  /** Pages of candidates that its sweep will ask for next. */
-  readonly ahead = new PagesAhead()
+  /** How its sweep gets on. */
+  readonly pace = new Pace()
   #turn: Promise<unknown> = Promise.resolve()
   #isReleased = false
 
@@ -158,13 +160,13 @@ export class Leases implements Pick<Catalog, 'lease'> {
   async #take(call: Call): Promise<Lease | undefined> {
     const session = await this.#pool.leaseSessions.hold(call)
     try {
-      const ask = (text: string, params: readonly Param[]) =>
-        session.during(call, async step => (await step.rows<[boolean]>(text, params))[0]?.[0] === true)
-      if (!(await ask(TAKE, [advisoryKey('lease', this.#pool.schema)]))) {
+      const key = advisoryKey('lease', this.#pool.schema)
+      const [answer] = await session.during(call, step => step.rows<[boolean, boolean]>(TAKE, [key]))
+      const [isTaken, mayMake] = answer ?? [false, false]
+      if (!isTaken) {
         await session.release()
         return undefined
       }
-      const mayMake = await ask(MAY_HAVE_TEMPORARY_TABLES, [])
       const held: HeldLease = new HeldLease(session, this.#pool, () => this.#held.delete(held), mayMake)
       this.#held.add(held)
       return held

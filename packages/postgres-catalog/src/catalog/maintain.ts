@@ -12,54 +12,91 @@ const MARK_TTL = '24 hours'
  */
 const FUTURE_MAX = `${2 ** 31 / 1000} seconds`
 
-const expiry = (table: string, column: string, key: string) => `
+/** Rows of one table that somebody has to see to. */
+interface Task {
+  readonly table: string
+  /** Says which rows. */
+  readonly where: string
+  /** Sees to as many of them as one transaction may, and says how many those were. */
+  readonly statement: string
+}
+
+function expiry(table: string, column: string, key: string): Task {
+  const where = `${column} > clock_timestamp() + interval '${FUTURE_MAX}'`
+  const statement = `
   WITH far AS MATERIALIZED (
-    SELECT ${key} FROM $.${table} WHERE ${column} > clock_timestamp() + interval '${FUTURE_MAX}'
-    ORDER BY ${key} LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
+    SELECT ${key} FROM $.${table} WHERE ${where} ORDER BY ${key} LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
   )
   UPDATE $.${table} SET ${column} = clock_timestamp() + interval '${FUTURE_MAX}' WHERE (${key}) IN (SELECT ${key} FROM far)`
-const FUTURE = [
-  expiry('gc_pins', 'expires_at', 'key, owner'),
-  expiry('stages', 'expires_at', 'id'),
-  expiry('trash', 'not_before', 'what')
-]
+  return { table, where, statement }
+}
+
+const FUTURE_PINS = expiry('gc_pins', 'expires_at', 'key, owner')
+const FUTURE_STAGES = expiry('stages', 'expires_at', 'id')
+const FUTURE_TRASH = expiry('trash', 'not_before', 'what')
+const IS_FUTURE_STAGING = 'staged_at > clock_timestamp()'
 /** A candidate's delay then counts from now. */
-const FUTURE_STAGINGS = `
+const FUTURE_STAGINGS: Task = {
+  table: 'gc_window',
+  where: IS_FUTURE_STAGING,
+  statement: `
   WITH far AS MATERIALIZED (
-    SELECT key, mark FROM $.gc_window WHERE staged_at > clock_timestamp()
+    SELECT key, mark FROM $.gc_window WHERE ${IS_FUTURE_STAGING}
     ORDER BY key, mark LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
   )
   UPDATE $.gc_window SET staged_at = clock_timestamp() WHERE (key, mark) IN (SELECT key, mark FROM far)`
-const REAP = `
+}
+const IS_EXPIRED = 'expires_at <= clock_timestamp()'
+const PINS: Task = {
+  table: 'gc_pins',
+  where: IS_EXPIRED,
+  statement: `
   WITH dead AS MATERIALIZED (
-    SELECT key, owner FROM $.gc_pins WHERE expires_at <= clock_timestamp()
-    ORDER BY key, owner LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
+    SELECT key, owner FROM $.gc_pins WHERE ${IS_EXPIRED} ORDER BY key, owner LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
   )
   DELETE FROM $.gc_pins p USING dead d WHERE p.key = d.key AND p.owner = d.owner`
-const TRASH_STAGES = `
+}
+const STAGES: Task = {
+  table: 'stages',
+  where: IS_EXPIRED,
+  statement: `
   WITH dead AS MATERIALIZED (
-    SELECT id FROM $.stages WHERE expires_at <= clock_timestamp() ORDER BY id LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
+    SELECT id FROM $.stages WHERE ${IS_EXPIRED} ORDER BY id LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
   ), trashed AS (
     INSERT INTO $.trash (what, not_before) SELECT id, clock_timestamp() FROM dead ORDER BY id
     ON CONFLICT (what) DO NOTHING
   )
   DELETE FROM $.stages s USING dead d WHERE s.id = d.id`
-const END_MARKS = `
+}
+const IS_DEAD_MARK = `mark <> '' AND staged_at <= clock_timestamp() - interval '${MARK_TTL}'`
+const MARKS: Task = {
+  table: 'gc_window',
+  where: IS_DEAD_MARK,
+  statement: `
   WITH dead AS MATERIALIZED (
-    SELECT key, mark FROM $.gc_window WHERE mark <> '' AND staged_at <= clock_timestamp() - interval '${MARK_TTL}'
-    ORDER BY key, mark LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
+    SELECT key, mark FROM $.gc_window WHERE ${IS_DEAD_MARK} ORDER BY key, mark LIMIT ${ROWS_MAX} FOR UPDATE SKIP LOCKED
   )
   DELETE FROM $.gc_window w USING dead d WHERE w.key = d.key AND w.mark = d.mark`
+}
+/** In the order in which they are done. */
+const TASKS: readonly Task[] = [FUTURE_PINS, FUTURE_STAGES, FUTURE_TRASH, FUTURE_STAGINGS, PINS, STAGES, MARKS]
+/** Mostly there is nothing to be done: one look says so where each task is a transaction of its own (1 ms in place of 9). */
+const LOOK = `SELECT ${TASKS.map(({ table, where }) => `EXISTS (SELECT 1 FROM $.${table} WHERE ${where})`).join(', ')}`
 
 export function maintainOf(leases: Leases): Pick<Catalog, 'maintain'> {
   return {
     async maintain(lease, call) {
       const held = leases.held(lease)
-      for (const statement of [...FUTURE, FUTURE_STAGINGS]) await all(held, call, statement)
-      const pinsReaped = await all(held, call, REAP)
-      const stagesTrashed = await all(held, call, TRASH_STAGES)
-      await all(held, call, END_MARKS)
-      return { pinsReaped, stagesTrashed }
+      const isWanted = await held.ask<readonly boolean[]>(
+        call,
+        () => [],
+        async at => (await at.row<boolean[]>(LOOK)) ?? []
+      )
+      const counts = new Map<Task, number>()
+      for (const [i, task] of TASKS.entries()) {
+        if (isWanted[i] === true) counts.set(task, await all(held, call, task.statement))
+      }
+      return { pinsReaped: counts.get(PINS) ?? 0, stagesTrashed: counts.get(STAGES) ?? 0 }
     }
   }
 }

@@ -30,7 +30,6 @@ import { areKept, KEPT_MS } from './kept.js'
 import type { HeldLease, Leases } from './lease.js'
 import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
-import { type Judges, judgesOf } from './window.js'
 
 const LOCK_ENTRIES = `
   SELECT encode(key, 'hex') FROM (
@@ -69,6 +68,13 @@ const ACT = `
   FROM gone WHERE locator IS NOT NULL ORDER BY locator
   ON CONFLICT (what) DO NOTHING`
 
+/** What besides pins calls the key `e.key` live. */
+interface Judges {
+  readonly hasLiveKeys: boolean
+  /** One for each table of the application. */
+  readonly conditions: readonly string[]
+}
+
 type LookRow = [
   hex: string,
   cancelled: boolean | null,
@@ -94,7 +100,10 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
     call: Call
   ): Promise<readonly RemoveOutcome[]> {
     const work = (at: Connection) =>
-      removeAll(at, items, delayMs, () => judgesOf(at, tables, held?.readThrough, held?.live))
+      removeAll(at, items, delayMs, async () => {
+        const { conditionsFor } = await tables.judge(at, held?.readThrough)
+        return { hasLiveKeys: held?.live?.isFilled === true, conditions: conditionsFor('e.key') }
+      })
     try {
       return await (held === undefined ? pool.write(call, noPool, work) : held.write(call, noPool, work))
     } catch (error) {
@@ -109,7 +118,7 @@ export function removeOf(pool: Pool, leases: Leases, tables: Tables): Pick<Catal
   return {
     async remove(items, trashDelayMs, lease, call) {
       const held = heldFor(leases, items, lease)
-      await held?.live?.prepare(call)
+      await held?.live?.order(call)
       const outcomes = [...(await once(items, trashDelayMs, held, call))]
       if (held !== undefined) return outcomes
       // A sweep comes again; who deletes directly wants an answer, and what is busy will be free in a moment.

@@ -9,7 +9,6 @@ import { randomBytes } from 'node:crypto'
 import {
   type BlobKey,
   type Call,
-  type CandidatePage,
   type Catalog,
   type DeleteMark,
   type DuePage,
@@ -19,41 +18,11 @@ import {
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { giveUpAt, isContention, pause } from '../waiting.js'
-import { EMPTY, entryOf } from './entries.js'
+import { entryOf } from './entries.js'
 import { areKept, KEPT_MS } from './kept.js'
 import type { Leases } from './lease.js'
-import type { LiveKeys } from './live.js'
-import { judged, type Tables } from './liveness.js'
 import { checkStamp } from './meta.js'
 
-/**
- * Pages of keys, judged and summed up by the server, one row each: only the keys that nobody protects come back, in one text. What is
- * in order of keys is read by the range of all pages, so that a whole sweep reads it once.
- */
-const candidates = ({ hasLiveKeys, conditions }: Judges) => `
-  WITH page AS MATERIALIZED (
-    SELECT key, (row_number() OVER (ORDER BY key) - 1) / $3::bigint AS n
-    FROM (SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key LIMIT $2::bigint) k
-  ), last AS MATERIALIZED (
-    SELECT key FROM page ORDER BY key DESC LIMIT 1
-  ), judged AS (
-    SELECT e.key, e.n, CASE
-      WHEN e.key IN (SELECT p.key FROM $.gc_pins p WHERE ${inPage('p')} AND p.expires_at > clock_timestamp()) THEN 1
-      ${hasLiveKeys ? `WHEN e.key IN (SELECT l.key FROM pg_temp.alkblobs_live l WHERE ${inPage('l')}) THEN 1` : ''}
-      ${conditions.map(condition => `WHEN ${condition} THEN 1`).join('\n      ')}
-      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND ${IS_SWEEPS} AND w.cancelled) THEN 3
-      WHEN e.key IN (SELECT w.key FROM $.gc_window w WHERE ${inPage('w')} AND ${IS_SWEEPS}) THEN 2
-      ELSE 0 END AS protection
-    FROM page e
-  )
-  SELECT count(*), count(*) FILTER (WHERE protection = 1), count(*) FILTER (WHERE protection >= 2),
-         coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 3), ''),
-         coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key) FILTER (WHERE protection = 0), ''),
-         max(encode(key, 'hex') COLLATE "C")
-  FROM judged GROUP BY n ORDER BY n`
-/** Nothing is less than ''. Said so, because for `=` the server may take the index of what is due and read it from end to end. */
-const IS_SWEEPS = "w.mark <= ''"
-const inPage = (table: string) => `${table}.key > $1::bytea AND ${table}.key <= (SELECT key FROM last)`
 const LOCK = `
   SELECT encode(key, 'hex') FROM (
     SELECT key FROM $.entries WHERE key = ANY ($1::bytea[]) ORDER BY key FOR UPDATE SKIP LOCKED
@@ -78,37 +47,8 @@ const MARK = `
   SELECT $1::bytea, $2, clock_timestamp(), 0
   WHERE NOT EXISTS (SELECT 1 FROM $.gc_pins p WHERE p.key = $1::bytea AND p.expires_at > clock_timestamp())`
 
-const NOBODY: CandidatePage = { scanned: 0, live: 0, alreadyStaged: 0, cancelled: [], keys: [], next: undefined }
-/** A sweep's pages are looked at several together; whoever asks for short ones wants them as they are now. */
-const PAGES_AHEAD = 8
-const LIMIT_AHEAD_MIN = 1_000
-/** Hexadecimal digits of a key. */
-const HEX = 64
-
-export function windowOf(
-  pool: Pool,
-  leases: Leases,
-  tables: Tables
-): Pick<Catalog, 'candidates' | 'stageCandidates' | 'due' | 'mark'> {
+export function windowOf(pool: Pool, leases: Leases): Pick<Catalog, 'stageCandidates' | 'due' | 'mark'> {
   return {
-    candidates: async (lease, after, limit, call) => {
-      const nobody = () => NOBODY
-      if (lease === undefined) {
-        // A dry run reads the tables through with its first page.
-        const seen = after === undefined ? new Set<object>() : undefined
-        const look = async (at: Connection) =>
-          (await candidatePages(pool, at, await judgesOf(at, tables, seen), { after, limit, pages: 1 }))[0]
-        return (await pool.ask(call, nobody, look)) ?? NOBODY
-      }
-      const held = leases.held(lease)
-      await held.live?.prepare(call)
-      const known = held.ahead.take(after, limit)
-      if (known !== undefined) return known
-      const pages = limit < LIMIT_AHEAD_MIN ? 1 : PAGES_AHEAD
-      const look = async (at: Connection) =>
-        candidatePages(pool, at, await judgesOf(at, tables, held.readThrough, held.live), { after, limit, pages })
-      return held.ahead.keep(await held.ask(call, () => [NOBODY], look), limit)
-    },
     stageCandidates: async (lease, keys, call) =>
       leases.held(lease).write<BlobKey[]>(
         call,
@@ -130,52 +70,6 @@ export function windowOf(
       ),
     mark: (key, call) => mark(pool, key, call)
   }
-}
-
-/** What besides pins calls the entry `e` live. */
-export interface Judges {
-  readonly hasLiveKeys: boolean
-  /** One for each table of the application. */
-  readonly conditions: readonly string[]
-}
-
-/** `seen`: tables that were read through for values that are no keys; the others are now, if it is given. */
-export async function judgesOf(
-  at: Connection,
-  tables: Tables,
-  seen: Set<object> | undefined,
-  live?: LiveKeys
-): Promise<Judges> {
-  const { conditionsFor } = await tables.judge(at, seen)
-  return { hasLiveKeys: live?.isFilled === true, conditions: conditionsFor('e.key') }
-}
-
-/** The pages from here on, `pages` of them at most; one at least. */
-async function candidatePages(
-  pool: Pool,
-  at: Connection,
-  judges: Judges,
-  { after, limit, pages }: { readonly after: string | undefined; readonly limit: number; readonly pages: number }
-): Promise<CandidatePage[]> {
-  const from = after === undefined ? EMPTY : digestOf(after as BlobKey)
-  const rows = await judged(judges.conditions, () =>
-    at.rows<[bigint, bigint, bigint, string, string, string]>(candidates(judges), from, limit * pages, limit)
-  )
-  const found = rows.map(([scanned, live, alreadyStaged, cancelled, keys, last]) => ({
-    scanned: Number(scanned),
-    live: Number(live),
-    alreadyStaged: Number(alreadyStaged),
-    cancelled: keysIn(pool, cancelled),
-    keys: keysIn(pool, keys),
-    next: Number(scanned) < limit ? undefined : pool.keyOf(last)
-  }))
-  return found.length === 0 ? [NOBODY] : found
-}
-
-function keysIn(pool: Pool, digits: string): BlobKey[] {
-  const keys: BlobKey[] = []
-  for (let at = 0; at < digits.length; at += HEX) keys.push(pool.keyOf(digits.slice(at, at + HEX)))
-  return keys
 }
 
 /** The cursor is the time of staging and the digest of the last row answered, `1700000000000000:00ff…`. */
