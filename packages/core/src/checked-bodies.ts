@@ -12,7 +12,7 @@ import type {
   ServerIdentity,
   StageId
 } from './engine.js'
-import type { EngineCalls } from './engine-calls.js'
+import type { CallOptions, EngineCalls } from './engine-calls.js'
 import type { BlobKey } from './key.js'
 import type { Range } from './range.js'
 
@@ -126,20 +126,21 @@ export class CheckedWriter {
 export class CheckedReader {
   readonly #open: () => AsyncIterator<Uint8Array>
   readonly #calls: EngineCalls
-  readonly #key: BlobKey
+  /** Made once: an object of this shape for each window would be a shape made anew after each collection of garbage, and the cause of more. */
+  readonly #options: CallOptions
   #iterator: AsyncIterator<Uint8Array> | undefined
 
   constructor(open: () => AsyncIterator<Uint8Array>, calls: EngineCalls, key: BlobKey) {
     this.#open = open
     this.#calls = calls
-    this.#key = key
+    this.#options = { readOnly: true, key }
   }
 
   /** The next chunk, `undefined` at the end. */
   async next(): Promise<Uint8Array | undefined> {
     this.#iterator ??= this.#open()
     const iterator = this.#iterator
-    const step = await this.#calls.run('read', { ...READ, key: this.#key }, () => iterator.next())
+    const step = await this.#calls.run('read', this.#options, () => iterator.next())
     if (step.done === true) {
       this.#iterator = undefined
       return undefined

@@ -7,7 +7,7 @@
  * left, and is asked for that before each use. Everything here is done in one go: nobody comes between a look and a read.
  */
 import type { StageId } from '@alkblobs/core/engine'
-import type { Descriptors } from '../descriptors.js'
+import { type Descriptors, Loan } from '../descriptors.js'
 import type { Files } from '../files.js'
 
 /** Most files kept open: as many large bodies as are read in parts at the same time, on a machine that is busy with it. */
@@ -15,20 +15,25 @@ const KEPT_MAX = 16
 /** A file that was not read from for one to two of these, in milliseconds, is closed: a disk may be full, a folder about to be unmounted. */
 const IDLE_MS = 500
 
-class KeptFile {
+class KeptFile extends Loan {
   readonly descriptor: number
+  readonly giveUp: () => Promise<void>
   isIdle = false
+  /** Which use of any of the files was the last of this one. */
+  lastUse = 0
 
-  constructor(descriptor: number) {
+  constructor(descriptor: number, giveUp: () => Promise<void>) {
+    super()
     this.descriptor = descriptor
+    this.giveUp = giveUp
   }
 }
 
 export class KeptFiles {
   readonly #files: Files
   readonly #descriptors: Descriptors
-  /** Least recently used first. */
   readonly #kept = new Map<StageId, KeptFile>()
+  #uses = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(files: Files, descriptors: Descriptors) {
@@ -80,23 +85,31 @@ export class KeptFiles {
       return undefined
     }
     file.isIdle = false
-    this.#kept.delete(stage)
-    this.#kept.set(stage, file)
+    file.lastUse = ++this.#uses
     return file.descriptor
   }
 
   #keep(stage: StageId, descriptor: number): boolean {
     if (!this.#descriptors.tryAcquire('read')) return false
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined && this.#kept.size === KEPT_MAX) this.close(oldest)
-    const file = new KeptFile(descriptor)
-    this.#kept.set(stage, file)
-    this.#descriptors.lend(file, async () => {
+    if (this.#kept.size === KEPT_MAX) this.close(this.#leastRecentlyUsed())
+    const file = new KeptFile(descriptor, async () => {
       this.#kept.delete(stage)
       this.#files.closeSync(descriptor)
     })
+    file.lastUse = ++this.#uses
+    this.#kept.set(stage, file)
+    this.#descriptors.lend(file)
     this.#timer ??= setInterval(() => this.#closeIdle(), IDLE_MS).unref()
     return true
+  }
+
+  #leastRecentlyUsed(): StageId {
+    const [first, ...others] = this.#kept
+    const [stage] = others.reduce(
+      (least, each) => (each[1].lastUse < least[1].lastUse ? each : least),
+      first as [StageId, KeptFile]
+    )
+    return stage
   }
 
   #closeIdle(): void {

@@ -1,6 +1,7 @@
 /** What lies under a locator: `read`, `length`. */
 import type { FileHandle } from 'node:fs/promises'
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
+import { Loan } from '../descriptors.js'
 import { checkFile, errno, openFile, READ } from '../files.js'
 import { type BodyName, bodyPath, parseLocator } from '../layout.js'
 import type { Medium } from '../medium.js'
@@ -132,13 +133,14 @@ async function goneIfAbsent(medium: Medium, error: unknown): Promise<unknown> {
  * A file that is open while it is read, and lent between two reads: if somebody else needed the descriptor, it is opened
  * again. The bytes are the same then, for a sealed body never changes and its name is never used twice.
  */
-class LentFile {
+class LentFile extends Loan {
   readonly #medium: Medium
   readonly #name: BodyName
   readonly #patience: { readonly signal: AbortSignal | undefined; readonly waitMs: number }
   #handle: FileHandle | undefined
 
   constructor(medium: Medium, name: BodyName, call: Call) {
+    super()
     this.#medium = medium
     this.#name = name
     // The consumer may take its time between two pulls, so each wait has what the call had at its beginning.
@@ -157,8 +159,12 @@ class LentFile {
       }
       return filled
     } finally {
-      this.#medium.descriptors.lend(this, () => handle.close())
+      this.#medium.descriptors.lend(this)
     }
+  }
+
+  async giveUp(): Promise<void> {
+    await this.#handle?.close()
   }
 
   async close(): Promise<void> {
