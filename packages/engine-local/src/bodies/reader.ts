@@ -26,24 +26,39 @@ export function readBody(medium: Medium, locator: Locator, range: Range, call: C
   return isSmall ? new SmallRange(medium, locator, range, call) : readWindows(medium, locator, range, call)
 }
 
+/**
+ * One window is read ahead of who goes on, beside what its consumer does with the last one, but for the first: who wants no more than that,
+ * is not charged. A window costs as much to read as to hash.
+ */
 async function* readWindows(medium: Medium, locator: Locator, range: Range, call: Call): AsyncGenerator<Uint8Array> {
   const name = parseLocator(locator, medium.algorithm)
   call.signal?.throwIfAborted()
   const file = new LentFile(medium, name, call)
+  let coming: Promise<Buffer> | undefined
   try {
     for (let at = range.start; at < range.end; ) {
       call.signal?.throwIfAborted()
-      const window = Buffer.allocUnsafeSlow(Math.min(WINDOW_LENGTH, range.end - at))
-      const length = await file.fill(window, at)
-      if (length > 0) yield window.subarray(0, length)
+      const wanted = Math.min(WINDOW_LENGTH, range.end - at)
+      const window = await (coming ?? file.window(at, wanted))
+      coming = undefined
       // The medium holds no more; what that means is for the reader of the whole to judge.
-      if (length < window.length) return
-      at += length
+      const isShort = window.length < wanted
+      at += window.length
+      if (!isShort && at < range.end && at - range.start > WINDOW_LENGTH) {
+        coming = file.window(at, Math.min(WINDOW_LENGTH, range.end - at))
+        coming.catch(toldAtTheNextPull)
+      }
+      if (window.length > 0) yield window
+      if (isShort) return
     }
   } finally {
+    await coming?.catch(toldAtTheNextPull)
     await file.close()
   }
 }
+
+/** A read ahead that failed fails the pull that asks for it; if none does, nobody wanted those bytes. */
+function toldAtTheNextPull(): void {}
 
 /** The bytes really held; `undefined` if nothing lies there while the medium is readable. */
 export async function bodyLength(medium: Medium, locator: Locator): Promise<number | undefined> {
@@ -147,17 +162,18 @@ class LentFile extends Loan {
     this.#patience = { signal: call.signal, waitMs: call.deadlineMs - performance.now() }
   }
 
-  /** Reads until the window is full or the file ends; answers the bytes read. */
-  async fill(window: Buffer, position: number): Promise<number> {
+  /** A new buffer of so many bytes from there on; fewer where the file ends. */
+  async window(position: number, length: number): Promise<Buffer> {
     const handle = await this.#take()
     try {
+      const window = Buffer.allocUnsafeSlow(length)
       let filled = 0
-      while (filled < window.length) {
-        const { bytesRead } = await handle.read(window, filled, window.length - filled, position + filled)
+      while (filled < length) {
+        const { bytesRead } = await handle.read(window, filled, length - filled, position + filled)
         if (bytesRead === 0) break
         filled += bytesRead
       }
-      return filled
+      return filled === length ? window : window.subarray(0, filled)
     } finally {
       this.#medium.descriptors.lend(this)
     }
