@@ -72,6 +72,14 @@ export class CheckedBodies {
     )
   }
 
+  /** A short range that the engine has at once; `undefined` where it has to be asked by `read`. */
+  readNow(locator: Locator, range: Range): Uint8Array<ArrayBuffer> | undefined {
+    const bytes = this.#calls.now(() => this.#bodies.readNow?.(locator, range))
+    if (bytes === undefined) return undefined
+    if (bytes.length === range.end - range.start && isSole(bytes)) return bytes
+    throw this.#calls.broken('read', 'BODY-READ-4')
+  }
+
   async length(locator: Locator, key: BlobKey): Promise<number | undefined> {
     return this.#calls.run('length', { ...READ, key }, call => this.#bodies.length(locator, call))
   }
@@ -157,6 +165,11 @@ export class CheckedReader {
     if (iterator?.return === undefined) return undefined
     return this.#calls.run('read', READ, async () => void (await iterator.return?.()))
   }
+}
+
+/** Whether nothing else lies in the buffer behind these bytes. */
+export function isSole(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.byteLength === bytes.buffer.byteLength && bytes.buffer instanceof ArrayBuffer
 }
 
 function reportedToItsCaller(): void {}

@@ -60,6 +60,14 @@ async function* readWindows(medium: Medium, locator: Locator, range: Range, call
 /** A read ahead that failed fails the pull that asks for it; if none does, nobody wanted those bytes. */
 function toldAtTheNextPull(): void {}
 
+/** A small range, all of it, or nothing. */
+export function readNow(medium: Medium, locator: Locator, range: Range): Uint8Array | undefined {
+  const length = range.end - range.start
+  if (length > BLOCKING_LENGTH) return undefined
+  const bytes = readAtOnce(medium, locator, range)
+  return bytes.length === length ? bytes : undefined
+}
+
 /** The bytes really held; `undefined` if nothing lies there while the medium is readable. */
 export async function bodyLength(medium: Medium, locator: Locator): Promise<number | undefined> {
   const name = parseLocator(locator, medium.algorithm)
@@ -97,10 +105,9 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (this.#isRead) return { done: true, value: undefined }
     this.#isRead = true
-    const name = parseLocator(this.#locator, this.#medium.algorithm)
     this.#call.signal?.throwIfAborted()
     try {
-      const bytes = readAtOnce(this.#medium, name, this.#range)
+      const bytes = readAtOnce(this.#medium, this.#locator, this.#range)
       return bytes.byteLength > 0 ? { done: false, value: bytes } : { done: true, value: undefined }
     } catch (error) {
       throw await goneIfAbsent(this.#medium, error)
@@ -108,13 +115,14 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
   }
 }
 
-function readAtOnce(medium: Medium, name: BodyName, range: Range): Buffer {
-  const open = () => openAtOnce(medium, name)
-  return medium.kept.use(name.stage, open, descriptor => readFrom(medium, descriptor, range))
+function readAtOnce(medium: Medium, locator: Locator, range: Range): Buffer {
+  const open = () => openAtOnce(medium, locator)
+  return medium.kept.use(locator, open, descriptor => readFrom(medium, descriptor, range))
 }
 
-function openAtOnce(medium: Medium, name: BodyName): number {
+function openAtOnce(medium: Medium, locator: Locator): number {
   const { files, root } = medium
+  const name = parseLocator(locator, medium.algorithm)
   checkShardSync(medium, name.stage)
   const descriptor = files.openSync(bodyPath(root, name), READ)
   try {
@@ -134,7 +142,7 @@ function readFrom({ files }: Medium, descriptor: number, { start, end }: Range):
     if (count === 0) break
     filled += count
   }
-  return bytes.subarray(0, filled)
+  return filled === bytes.length ? bytes : bytes.subarray(0, filled)
 }
 
 /** BODY-READ-2: a missing file is a missing body only where the medium is known to be there. Answers what is to be thrown. */
