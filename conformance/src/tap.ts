@@ -28,8 +28,14 @@ export function override<T extends object>(inner: T, overrides: Overrides<T>): T
   })
 }
 
+/** Where `read` is replaced nothing is answered at once: it would pass the tap by. */
+function withoutShortcut<T extends { read?: unknown; readNow?: unknown }>(overrides: T): T {
+  if (!Object.hasOwn(overrides, 'read') || Object.hasOwn(overrides, 'readNow')) return overrides
+  return { ...overrides, readNow: () => undefined }
+}
+
 function tappedBodies(bodies: BodyStore, tap: Tap): BodyStore {
-  const outer = override(bodies, tap.bodies?.(bodies) ?? {})
+  const outer = override(bodies, withoutShortcut(tap.bodies?.(bodies) ?? {}))
   const { writer } = tap
   if (writer === undefined) return outer
   return override(outer, {
@@ -50,7 +56,9 @@ export function tapped(definition: EngineDefinition, tap: Tap | (() => Tap)): En
       const { catalog, bodies } = engine
       return override(engine, {
         ...replaced,
-        ...(catalog === undefined ? {} : { catalog: override(catalog, chosen.catalog?.(catalog) ?? {}) }),
+        ...(catalog === undefined
+          ? {}
+          : { catalog: override(catalog, withoutShortcut(chosen.catalog?.(catalog) ?? {})) }),
         ...(bodies === undefined ? {} : { bodies: tappedBodies(bodies, chosen) })
       })
     }

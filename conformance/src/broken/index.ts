@@ -1,6 +1,7 @@
 /** Engines that are wrong in one way each, to try a suite on. Each is a wrapper around any engine, and names the rows that catch it. */
 import type { PlantedFault } from './fault.js'
 import { forgetsToCancel } from './forgets-to-cancel.js'
+import { givesItsOwnMemory } from './gives-its-own-memory.js'
 import { ignoresHealing } from './ignores-healing.js'
 import { keepsADiscardedStage } from './keeps-a-discarded-stage.js'
 import { leaksAReader } from './leaks-a-reader.js'
@@ -24,5 +25,6 @@ export const faults: readonly PlantedFault[] = [
   ignoresHealing,
   releasesAnyGeneration,
   leasesTwice,
-  leaksAReader
+  leaksAReader,
+  givesItsOwnMemory
 ]

@@ -116,6 +116,11 @@ const ownBytes = row({
       for await (const chunk of await read()) chunk.fill(0xff)
       sameBytes(await (await read()).bytes(), bytes, 'the pool is as it was after streamed chunks were overwritten')
       ;(await (await read()).slice(1, 50).bytes()).fill(0xff)
+      sameBytes(
+        await (await read()).slice(1, 50).bytes(),
+        bytes.slice(1, 50),
+        'and so is a range after it was overwritten'
+      )
       sameBytes(await (await read()).bytes(), bytes, 'the pool is as it was after a range was overwritten')
       equal((await store.put(bytes)).created, false, 'and the entry still counts as that content')
     }

@@ -37,6 +37,11 @@ function isWatched(channel: TracingChannel<object>): boolean {
   )
 }
 
+/** Whether anybody watches operations of this kind. */
+export function isTraced(operation: Operation): boolean {
+  return isWatched(channelOf(operation))
+}
+
 /** Runs an operation under its channel; it may fill in the trace as it learns more. @throws what `run` throws before it returns. */
 export function traced<T>(
   operation: Operation,

@@ -12,7 +12,7 @@ import type {
   ServerIdentity,
   StageId
 } from './engine.js'
-import type { EngineCalls } from './engine-calls.js'
+import type { CallOptions, EngineCalls } from './engine-calls.js'
 import type { BlobKey } from './key.js'
 import type { Range } from './range.js'
 
@@ -72,6 +72,14 @@ export class CheckedBodies {
     )
   }
 
+  /** A short range that the engine has at once; `undefined` where it has to be asked by `read`. */
+  readNow(locator: Locator, range: Range): Uint8Array<ArrayBuffer> | undefined {
+    const bytes = this.#calls.now(() => this.#bodies.readNow?.(locator, range))
+    if (bytes === undefined) return undefined
+    if (bytes.length === range.end - range.start && isSole(bytes)) return bytes
+    throw this.#calls.broken('read', 'BODY-READ-4')
+  }
+
   async length(locator: Locator, key: BlobKey): Promise<number | undefined> {
     return this.#calls.run('length', { ...READ, key }, call => this.#bodies.length(locator, call))
   }
@@ -126,20 +134,21 @@ export class CheckedWriter {
 export class CheckedReader {
   readonly #open: () => AsyncIterator<Uint8Array>
   readonly #calls: EngineCalls
-  readonly #key: BlobKey
+  /** Made once: an object of this shape for each window would be a shape made anew after each collection of garbage, and the cause of more. */
+  readonly #options: CallOptions
   #iterator: AsyncIterator<Uint8Array> | undefined
 
   constructor(open: () => AsyncIterator<Uint8Array>, calls: EngineCalls, key: BlobKey) {
     this.#open = open
     this.#calls = calls
-    this.#key = key
+    this.#options = { readOnly: true, key }
   }
 
   /** The next chunk, `undefined` at the end. */
   async next(): Promise<Uint8Array | undefined> {
     this.#iterator ??= this.#open()
     const iterator = this.#iterator
-    const step = await this.#calls.run('read', { ...READ, key: this.#key }, () => iterator.next())
+    const step = await this.#calls.run('read', this.#options, () => iterator.next())
     if (step.done === true) {
       this.#iterator = undefined
       return undefined
@@ -156,6 +165,11 @@ export class CheckedReader {
     if (iterator?.return === undefined) return undefined
     return this.#calls.run('read', READ, async () => void (await iterator.return?.()))
   }
+}
+
+/** Whether nothing else lies in the buffer behind these bytes. */
+export function isSole(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
+  return bytes.byteLength === bytes.buffer.byteLength && bytes.buffer instanceof ArrayBuffer
 }
 
 function reportedToItsCaller(): void {}

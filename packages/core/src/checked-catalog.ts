@@ -15,6 +15,7 @@ import type {
   Entry,
   Explanation,
   Found,
+  FoundEntry,
   Lease,
   Lost,
   Maintenance,
@@ -79,12 +80,15 @@ export class CheckedCatalog {
     return entries
   }
 
-  async read(key: BlobKey, signal?: AbortSignal): Promise<{ entry: Entry; body?: Uint8Array } | undefined> {
+  async read(key: BlobKey, signal?: AbortSignal): Promise<FoundEntry | undefined> {
     const found = await this.#calls.run('read', { ...READ, signal, key }, call => this.#catalog.read(key, call))
-    if (found === undefined) return undefined
-    this.#isOf('read', key, found.entry)
-    if ((found.entry.place.tier === 'kv') !== (found.body !== undefined)) throw this.#calls.broken('read', 'ENG-READ-1')
-    return found
+    return found && this.#found(key, found)
+  }
+
+  /** An entry that the catalog has at once; `undefined` where it has to be asked by `read`. */
+  readNow(key: BlobKey): FoundEntry | undefined {
+    const found = this.#calls.now(() => this.#catalog.readNow?.(key))
+    return found && this.#found(key, found)
   }
 
   async list(after: BlobKey | undefined, limit: number, signal?: AbortSignal): Promise<readonly Entry[]> {
@@ -259,6 +263,12 @@ export class CheckedCatalog {
 
   #aligned(operation: string, clause: string, asked: readonly unknown[], answered: readonly unknown[]): void {
     if (!Array.isArray(answered) || asked.length !== answered.length) throw this.#calls.broken(operation, clause)
+  }
+
+  #found(key: BlobKey, found: FoundEntry): FoundEntry {
+    this.#isOf('read', key, found.entry)
+    if ((found.entry.place.tier === 'kv') !== (found.body !== undefined)) throw this.#calls.broken('read', 'ENG-READ-1')
+    return found
   }
 
   #isOf(operation: string, key: BlobKey, entry: Entry): void {

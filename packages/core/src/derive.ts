@@ -67,7 +67,7 @@ function wasmBlake3({ createHash }: typeof Wasm): Digester {
 
 /** The same bytes as a Buffer, not a copy: what the hash libraries take. */
 function asBuffer(chunk: Uint8Array): Buffer {
-  return Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+  return Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
 }
 
 function derivation(

@@ -35,7 +35,9 @@ export class EngineCalls {
   readonly #engine: Engine
   readonly #timeoutMs: number
   readonly #deadlines = new Deadlines()
-  readonly #running = new Set<Promise<unknown>>()
+  /** Calls whose method has not settled, those that missed their deadline included. */
+  #running = 0
+  #idle: (() => void) | undefined
   readonly #turns = new Turns()
   #isClosed = false
 
@@ -60,18 +62,17 @@ export class EngineCalls {
     const { signal } = options
     return new Promise<T>((resolve, reject) => {
       let late = false
-      const settle = this.#deadlines.watch(deadlineMs, () => {
+      const ticket = this.#deadlines.watch(deadlineMs, () => {
         late = true
         reject(this.#late(operation, options))
       })
-      const work = attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal }))
-      this.#running.add(work)
+      this.#running++
       // Once for each call of every operation, so no promise more than it takes: `finally` alone would make three.
       const end = () => {
-        settle()
-        this.#running.delete(work)
+        this.#deadlines.end(ticket)
+        if (--this.#running === 0) this.#idle?.()
       }
-      work.then(
+      attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal })).then(
         value => {
           end()
           if (late) freeLate(value, abandon)
@@ -84,6 +85,21 @@ export class EngineCalls {
         }
       )
     })
+  }
+
+  /**
+   * What an engine says at once; `undefined` where it has to be asked by a call: it does not say, or fails, or this turn of the event loop
+   * has lasted long enough. A call costs several times what such an answer does.
+   */
+  now<T>(method: () => T): T | undefined {
+    this.#turns.enter()
+    if (this.#isClosed || this.#turns.isSpent) return undefined
+    try {
+      return method()
+    } catch {
+      // The call that follows fails the same way, and says so in its one shape.
+      return undefined
+    }
   }
 
   /** Gives an engine's error its one shape. Errors of ours pass as they are. */
@@ -113,23 +129,31 @@ export class EngineCalls {
   async close(): Promise<void> {
     this.#isClosed = true
     try {
-      await this.#within(Promise.allSettled(this.#running))
+      await this.#within(this.#untilIdle())
       await this.#within(attempt(() => this.#engine.close()))
     } finally {
       this.#deadlines.stop()
     }
   }
 
+  /** Settles once nothing runs; nothing new begins when this is asked. */
+  #untilIdle(): Promise<void> {
+    return new Promise(resolve => {
+      this.#idle = resolve
+      if (this.#running === 0) resolve()
+    })
+  }
+
   /** Waits for at most one timeout; what takes longer goes on without anybody waiting. */
   #within(work: Promise<unknown>): Promise<void> {
     return new Promise<void>((resolve, reject) => {
-      const end = this.#deadlines.watch(performance.now() + this.#timeoutMs, resolve)
+      const ticket = this.#deadlines.watch(performance.now() + this.#timeoutMs, resolve)
       work
         .then(
           () => resolve(),
           error => reject(this.wrap('close', error))
         )
-        .finally(end)
+        .finally(() => this.#deadlines.end(ticket))
     })
   }
 

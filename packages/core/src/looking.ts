@@ -1,7 +1,7 @@
 /** Everything that only looks: `get`, `stat`, `has`, `list`, `usage`. Creates nothing, protects nothing. */
 import type { OperationTrace } from './channels.js'
 import type { Derivation } from './derive.js'
-import type { CatalogUsage, Entry, TierUsage } from './engine.js'
+import type { CatalogUsage, Entry, FoundEntry, TierUsage } from './engine.js'
 import type { Algorithm, BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import { KEY_BATCH, PAGE_SIZE } from './limits.js'
@@ -43,17 +43,23 @@ export class Looking {
     this.#parts = parts
   }
 
-  async get(key: BlobKey, { signal, verify }: HowToRead, trace: OperationTrace): Promise<StoredBlob | undefined> {
-    const { pool, derivation, lifecycle } = this.#parts
+  async get(key: BlobKey, how: HowToRead, trace: OperationTrace): Promise<StoredBlob | undefined> {
+    const { pool } = this.#parts
     const waiting = pool.ready()
     if (waiting !== undefined) await waiting
-    const found = await pool.catalog.read(key, signal)
+    const found = await pool.catalog.read(key, how.signal)
     if (found === undefined) return undefined
-    const { entry, body } = found
-    assertLength(entry)
-    trace.length = entry.length
-    trace.tier = entry.place.tier
-    return new StoredBlob({ pool, derivation, found: { entry, body }, verify, signal, lifecycle })
+    trace.length = found.entry.length
+    trace.tier = found.entry.place.tier
+    return this.#blob(found, how)
+  }
+
+  /** The same, where the catalog has it at once; `undefined` where it has to be waited for. A call costs more than such a read does. */
+  getNow(key: BlobKey, how: HowToRead): StoredBlob | undefined {
+    const { pool } = this.#parts
+    if (pool.ready() !== undefined) return undefined
+    const found = pool.catalog.readNow(key)
+    return found && this.#blob(found, how)
   }
 
   /** One entry or `undefined` for each key, in their order. */
@@ -92,5 +98,11 @@ export class Looking {
     await pool.ready()
     const { kv, large, ...rows } = await pool.catalog.usage()
     return { entries: kv.entries + large.entries, bytes: kv.bytes + large.bytes, perTier: { kv, large }, ...rows }
+  }
+
+  #blob({ entry, body }: FoundEntry, { signal, verify }: HowToRead): StoredBlob {
+    const { pool, derivation, lifecycle } = this.#parts
+    assertLength(entry)
+    return new StoredBlob({ pool, derivation, found: { entry, body }, verify, signal, lifecycle })
   }
 }

@@ -152,12 +152,22 @@ export function inlineBytes(
   range: Range,
   { found, derivation, verify }: Pick<ReadingParts, 'found' | 'derivation' | 'verify'>
 ): Uint8Array {
-  const { key, length } = found.entry
+  const { length } = found.entry
   if (body.length !== length) throw shortBody(found.entry, body.length)
-  const isWhole = range.start === 0 && range.end === length
-  if (!isWhole) return body.subarray(range.start, range.end)
-  if (verify && derivation.key(body) !== key) throw wrongBytes(key)
+  if (range.start > 0 || range.end < length) return body.subarray(range.start, range.end)
+  assertWhole(body, range, { found, derivation, verify })
   return body
+}
+
+/** Verifies the bytes of a range, if that is the whole and the whole is to be verified. @throws CorruptBlobError */
+export function assertWhole(
+  bytes: Uint8Array,
+  range: Range,
+  { found, derivation, verify }: Pick<ReadingParts, 'found' | 'derivation' | 'verify'>
+): void {
+  const { key, length } = found.entry
+  const isWhole = range.start === 0 && range.end === length
+  if (isWhole && verify && derivation.key(bytes) !== key) throw wrongBytes(key)
 }
 
 interface DeriveParts {

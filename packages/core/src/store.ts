@@ -1,13 +1,13 @@
 /** The facade: checks what a caller passes, once, and hands it to the room that does the work. */
 import { randomBytes } from 'node:crypto'
 import { optionsObject } from './arguments.js'
-import { type Operation, type OperationTrace, traced } from './channels.js'
+import { isTraced, type Operation, type OperationTrace, traced } from './channels.js'
 import { Collecting } from './collecting.js'
 import { type StoreConfig, type StoreMode, windowDelayOf } from './config.js'
 import type { BlobContent } from './content.js'
 import { backup, type ForkOptions, fork } from './copies.js'
 import type { DeleteOutcome } from './delete.js'
-import { type Derivation, derivationOf } from './derive.js'
+import { derivationOf } from './derive.js'
 import type { Dispatch } from './dispatch.js'
 import type { Durability, Entry, Owner } from './engine.js'
 import { closeAll, type EngineCalls } from './engine-calls.js'
@@ -60,7 +60,6 @@ export class Store {
   readonly #config: StoreConfig
   readonly #pool: Pool
   readonly #calls: readonly EngineCalls[]
-  readonly #derivation: Derivation
   readonly #lifecycle = new Lifecycle()
   readonly #pins: Pins
   readonly #looking: Looking
@@ -77,12 +76,12 @@ export class Store {
     this.#config = config
     this.#pool = pool
     this.#calls = calls
-    this.#derivation = derivationOf(config.algorithm)
     const owner = `${config.instanceId}.${randomBytes(8).toString('hex')}` as Owner
     const { pinTtlMs, stageTtlMs } = config
     const life = { expires: this.form === 'durable', revives: config.fleet === undefined }
     this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, ...life })
-    const shared = { config, pool, pins: this.#pins, derivation: this.#derivation, lifecycle: this.#lifecycle }
+    const derivation = derivationOf(config.algorithm)
+    const shared = { config, pool, pins: this.#pins, derivation, lifecycle: this.#lifecycle }
     this.#looking = new Looking(shared)
     this.#collecting = new Collecting({ ...shared, owner })
     this.#putting = new Putting({
@@ -114,7 +113,12 @@ export class Store {
   }
 
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
-  get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
+  async get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
+    this.#lifecycle.assertOpen()
+    if (!isTraced('get')) {
+      const blob = this.#looking.getNow(this.#key(key), getOptionsOf(options, this.#config.verify))
+      if (blob !== undefined) return blob
+    }
     return this.#traced('get', trace => {
       const how = getOptionsOf(options, this.#config.verify)
       const parsed = this.#key(key)
@@ -227,8 +231,7 @@ export class Store {
   /** Changes the pool's settings, for every process that uses it. */
   configure(settings: PoolSettings): Promise<void> {
     return this.#run(async () => {
-      const { windowDelayMs } = optionsObject('settings', settings)
-      await this.#pool.setWindowDelay(windowDelayOf(windowDelayMs))
+      await this.#pool.setWindowDelay(windowDelayOf(optionsObject('settings', settings).windowDelayMs))
     })
   }
 
@@ -267,7 +270,7 @@ export class Store {
     this.#collecting.close()
     return this.#lifecycle.close(this.#config.drainMs, async () => {
       // Pins that cannot be released now expire by themselves; the media are closed in any case.
-      await this.#pins.close().catch(expireByThemselves)
+      await this.#pins.close().catch(() => undefined)
       await closeAll(this.#calls)
     })
   }
@@ -295,5 +298,3 @@ export class Store {
     })
   }
 }
-
-function expireByThemselves(): void {}

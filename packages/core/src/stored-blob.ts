@@ -1,13 +1,14 @@
 /** What `get` returns: a blob shaped like the web's `Blob`, read lazily from wherever it lies. */
 
 import { constants } from 'node:buffer'
+import { isSole } from './checked-bodies.js'
 import { BlobTooLargeError } from './errors.js'
 import { Interrupt } from './interrupt.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import { WINDOW_LENGTH } from './limits.js'
 import { clampRange, type Range } from './range.js'
-import { inlineBytes, Reading, type ReadingParts } from './reading.js'
+import { assertWhole, inlineBytes, Reading, type ReadingParts } from './reading.js'
 
 /** What all slices of one `get` share. */
 export interface BlobParts extends Omit<ReadingParts, 'range'> {
@@ -51,6 +52,8 @@ export class StoredBlob {
       throw new BlobTooLargeError(constants.MAX_LENGTH, 'read it as a stream, or in slices')
     const inline = this.#inline()
     if (inline !== undefined) return this.#given(inline)
+    const now = this.#now()
+    if (now !== undefined) return now
     const { lifecycle, signal } = this.#parts
     if (signal === undefined && this.size <= WINDOW_LENGTH) return lifecycle.run(() => this.#window())
     const pass = this.#pass()
@@ -127,6 +130,19 @@ export class StoredBlob {
     return inlineBytes(found.body, this.#range, this.#parts)
   }
 
+  /** The bytes of a short range of a large body, where its engine has them at once; they are the caller's. */
+  #now(): Uint8Array<ArrayBuffer> | undefined {
+    const { found, lifecycle, pool, signal } = this.#parts
+    const { place } = found.entry
+    if (place.tier === 'kv' || this.size === 0 || this.size > WINDOW_LENGTH) return undefined
+    lifecycle.assertOpen()
+    signal?.throwIfAborted()
+    const bytes = pool.bodies.readNow(place.locator, this.#range)
+    if (bytes === undefined) return undefined
+    assertWhole(bytes, this.#range, this.#parts)
+    return new Uint8Array(bytes.buffer)
+  }
+
   /**
    * The same bytes in a buffer of the caller's. Who reads a whole blob mostly reads it once, so the first such read takes the buffer that
    * the catalog made, and the next one looks in the catalog again: a copy of 16 KiB is a third of what such a `get` costs.
@@ -142,11 +158,6 @@ export class StoredBlob {
 /** A stream takes the buffer behind a chunk with it, so a chunk that shares its buffer goes as a copy. */
 function transferable(chunk: Uint8Array): Uint8Array<ArrayBuffer> {
   return isSole(chunk) ? chunk : new Uint8Array(chunk)
-}
-
-/** Whether nothing else lies in the buffer behind these bytes. */
-function isSole(bytes: Uint8Array): bytes is Uint8Array<ArrayBuffer> {
-  return bytes.byteLength === bytes.buffer.byteLength && bytes.buffer instanceof ArrayBuffer
 }
 
 /** One reading with everything around it: the store's life, the caller's signal, and an end however it ends. */

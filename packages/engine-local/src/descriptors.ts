@@ -28,6 +28,19 @@ interface Waiter {
   readonly grant: () => void
 }
 
+/**
+ * What can be lent. Links of a list: windows are lent one by one, and a map that empties each time makes a new table each time, where V8
+ * looks whether to collect all garbage.
+ */
+export abstract class Loan {
+  previous: Loan | undefined
+  next: Loan | undefined
+  isLent = false
+
+  /** Closes the descriptor: somebody else needs one. */
+  abstract giveUp(): Promise<void>
+}
+
 /** Longest timer that Node.js keeps; a longer one fires at once. */
 const TIMER_MAX_MS = 2 ** 31 - 1
 
@@ -38,8 +51,9 @@ export class Descriptors {
   #writers = 0
   #evicting = 0
   readonly #waiting = new Set<Waiter>()
-  /** Lent descriptors, longest lent first, each with what closes it. */
-  readonly #lent = new Map<object, () => Promise<void>>()
+  /** Lent descriptors, longest lent first. */
+  #longestLent: Loan | undefined
+  #latestLent: Loan | undefined
 
   constructor(max: number) {
     this.#max = max
@@ -82,20 +96,35 @@ export class Descriptors {
     this.#serve()
   }
 
-  /** Offers an open descriptor to whoever needs one: `close` is called then, at most once. */
-  lend(holder: object, close: () => Promise<void>): void {
-    this.#lent.set(holder, close)
-    this.#serve()
+  /** Offers an open descriptor to whoever needs one: `giveUp` is called then, at most once. */
+  lend(loan: Loan): void {
+    loan.isLent = true
+    loan.previous = this.#latestLent
+    if (this.#latestLent === undefined) this.#longestLent = loan
+    else this.#latestLent.next = loan
+    this.#latestLent = loan
+    if (this.#waiting.size > 0) this.#serve()
   }
 
   /** Takes back what was lent; false if somebody needed it in the meantime. */
-  reclaim(holder: object): boolean {
-    return this.#lent.delete(holder)
+  reclaim(loan: Loan): boolean {
+    if (!loan.isLent) return false
+    const { previous, next } = loan
+    if (previous === undefined) this.#longestLent = next
+    else previous.next = next
+    if (next === undefined) this.#latestLent = previous
+    else next.previous = previous
+    loan.previous = undefined
+    loan.next = undefined
+    loan.isLent = false
+    return true
   }
 
   /** Closes everything that is lent: readers that nobody pulls or ends any more. */
   async close(): Promise<void> {
-    await Promise.all([...this.#lent.keys()].map(holder => this.#evict(holder)))
+    const evicted: Promise<void>[] = []
+    while (this.#longestLent !== undefined) evicted.push(this.#evict(this.#longestLent))
+    await Promise.all(evicted)
   }
 
   #serve(): void {
@@ -108,9 +137,8 @@ export class Descriptors {
       } else if (coming > 0) {
         coming -= 1
       } else {
-        const [holder] = this.#lent.keys()
-        if (holder === undefined) return
-        void this.#evict(holder)
+        if (this.#longestLent === undefined) return
+        void this.#evict(this.#longestLent)
       }
     }
   }
@@ -120,12 +148,11 @@ export class Descriptors {
     if (use === 'write') this.#writers += 1
   }
 
-  async #evict(holder: object): Promise<void> {
-    const close = this.#lent.get(holder)
-    this.#lent.delete(holder)
+  async #evict(loan: Loan): Promise<void> {
+    this.reclaim(loan)
     this.#evicting += 1
     try {
-      await close?.()
+      await loan.giveUp()
     } catch {
       // Closing a descriptor that was only read from loses nothing, and frees it even where it reports an error.
     } finally {

@@ -1,8 +1,8 @@
 // Small ranges keep their file open for the next one: never too many, never longer than the body, never in anybody's way.
 import { randomBytes } from 'node:crypto'
-import { openSync, readSync } from 'node:fs'
+import { openSync, readSync, truncateSync, unlinkSync } from 'node:fs'
 import { rename, unlink, writeFile } from 'node:fs/promises'
-import type { Locator } from '@alkblobs/core/engine'
+import { EngineFault, type Locator } from '@alkblobs/core/engine'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import {
   call,
@@ -55,6 +55,42 @@ describe('a file kept for small ranges', () => {
     await writeFile(`${pathOf(root, replaced)}.new`, Buffer.alloc(200_000, 7))
     await rename(`${pathOf(root, replaced)}.new`, pathOf(root, replaced))
     expect((await readRange(bodies, replaced, 5, 9)).equals(Buffer.alloc(4, 7))).toBe(true)
+  })
+
+  it('of a body that was removed is asked for once in a turn of the event loop, and never in a later one', async () => {
+    const { root, engine, bodies, locators, read } = await withBodies(1)
+    const [locator] = locators as [Locator]
+    for (let turn = 0; turn < 3; turn++) {
+      await read(locator)
+      await new Promise(setImmediate)
+    }
+    await read(locator)
+    unlinkSync(pathOf(root, locator))
+    // As if it had come a moment before.
+    expect(bodies.readNow?.(locator, { start: 0, end: 9 })).toEqual(BODY.subarray(0, 9))
+    await new Promise(setImmediate)
+    expect(() => bodies.readNow?.(locator, { start: 0, end: 9 })).toThrow('ENOENT')
+    expect(await failure(engine, read(locator))).toBe('gone')
+  })
+
+  it('gives small ranges at once, and leaves what it cannot give whole to a read', async () => {
+    const { root, bodies, locators, opens } = await withBodies(2)
+    const [whole, short] = locators as [Locator, Locator]
+    for (const [start, end] of [
+      [0, 1],
+      [7, 65_543],
+      [199_999, 200_000]
+    ] as const) {
+      const bytes = bodies.readNow?.(whole, { start, end }) as Uint8Array
+      expect(BODY.subarray(start, end).equals(bytes)).toBe(true)
+      expect(bytes.buffer.byteLength).toBe(end - start)
+    }
+    expect(opens()).toBe(1)
+    expect(bodies.readNow?.(whole, { start: 0, end: 64 * 1024 + 1 })).toBeUndefined()
+    truncateSync(pathOf(root, short), 100)
+    expect(bodies.readNow?.(short, { start: 0, end: 101 })).toBeUndefined()
+    expect(BODY.subarray(0, 100).equals(bodies.readNow?.(short, { start: 0, end: 100 }) as Uint8Array)).toBe(true)
+    expect(() => bodies.readNow?.('../etc/passwd' as Locator, { start: 0, end: 1 })).toThrow(EngineFault)
   })
 
   it('is closed by the drop of its body, so that its bytes are gone from the disk', async () => {

@@ -34,6 +34,24 @@ describe('publish', () => {
     expect((await catalog.read(keyOf(2), call()))?.body?.byteLength).toBe(0)
   })
 
+  test('makes an entry that is read at once, until it is gone, and says nothing at once where there is none', async () => {
+    const { catalog } = await openPool()
+    expect(catalog.readNow?.(keyOf(1))).toBeUndefined()
+    const body = randomBytes(70_000)
+    await catalog.stage(stageFor(2), call())
+    await catalog.publish([inline(1, body), staged(2), inline(3, new Uint8Array(0))], call())
+    const read = catalog.readNow?.(keyOf(1))
+    expect(read?.entry).toEqual({ key: keyOf(1), length: 70_000, place: { tier: 'kv', length: 70_000 } })
+    read?.body?.fill(0)
+    expect(body.equals(catalog.readNow?.(keyOf(1))?.body as Uint8Array)).toBe(true)
+    for (const n of [2, 3]) expect(catalog.readNow?.(keyOf(n))).toEqual(await catalog.read(keyOf(n), call()))
+    expect(catalog.readNow?.(keyOf(4))).toBeUndefined()
+    const marked = await catalog.mark(keyOf(1), call())
+    if (typeof marked === 'string') throw new Error(marked)
+    await catalog.remove([{ kind: 'marked', key: keyOf(1), mark: marked.mark, live: false }], 0, undefined, call())
+    expect(catalog.readNow?.(keyOf(1))).toBeUndefined()
+  })
+
   test('finds an entry that is there: the first writer wins, and the stage of the second stays', async () => {
     const { catalog, sql } = await openPool()
     await catalog.publish([inline(1)], call())

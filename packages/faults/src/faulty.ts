@@ -10,6 +10,9 @@ const ANSWERS: Partial<Record<FaultPoint, Part>> = {
   'bodies.create': 'bodies.writer'
 } as Partial<Record<FaultPoint, Part>>
 
+/** A fault takes its time, so what an engine could answer at once is asked by `read`, before which the plan stands. */
+const NOT_AT_ONCE = { readNow: () => undefined } as const
+
 type Method = (...args: unknown[]) => Promise<unknown>
 
 /** A definition whose engine asks the plan before every call, and after it. One plan may stand before several engines. */
@@ -64,6 +67,7 @@ class Wrapper {
     const { meta, sqlLiveness, server, joining } = catalog
     return this.#part('catalog', catalog, {
       meta: this.#part('catalog.meta', meta),
+      ...NOT_AT_ONCE,
       ...(sqlLiveness && { sqlLiveness: this.#part('catalog.sqlLiveness', sqlLiveness) }),
       ...(server && { server: this.#part('catalog.server', server) }),
       ...(joining && { joining: this.#part('catalog.joining', joining) })
@@ -74,6 +78,7 @@ class Wrapper {
     const { server } = bodies
     return this.#part('bodies', bodies, {
       read: (...args) => this.#read(bodies, args),
+      ...NOT_AT_ONCE,
       ...(server && { server: this.#part('bodies.server', server) })
     })
   }

@@ -42,10 +42,16 @@ export interface BodyStore {
    * BODY-READ-1 MUST yield exactly the bytes of the range, in chunks of at most WINDOW_LENGTH that are the consumer's; fewer only if the medium holds fewer.
    * BODY-READ-2 MUST throw a `gone` error if nothing lies under the locator while the medium itself is readable.
    * BODY-READ-3 MUST open nothing before the first pull and close everything however the loop ends. An engine may keep a bounded number
-   *             of bodies open for the next read, if that neither keeps a dropped one's bytes on the medium nor hides that one is gone.
+   *             of bodies open for the next read, if that neither keeps a dropped one's bytes on the medium nor hides that one is gone
+   *             for longer than a turn of the event loop.
    * Core guarantees `0 <= start < end`; it may end the loop while a pull is under way. The deadline bounds each pull, not the loop.
    */
   read(locator: Locator, range: { readonly start: number; readonly end: number }, call: Call): AsyncIterable<Uint8Array>
+  /**
+   * Present where a short range is read without waiting. BODY-READ-4 MUST answer before it returns exactly the bytes of the range, in a buffer
+   * that is the caller's and holds nothing else, or `undefined` where it has not all of them at once: then, and where this throws, core asks `read`.
+   */
+  readNow?(locator: Locator, range: { readonly start: number; readonly end: number }): Uint8Array | undefined
   /** BODY-LENGTH-1 MUST answer the bytes really held; `undefined` only if nothing lies there while the medium itself is readable. */
   length(locator: Locator, call: Call): Promise<number | undefined>
   /** BODY-DROP-1 MUST remove whatever it ever made for the locator or stage, durably; gone already is done; a failure is that item's result. */

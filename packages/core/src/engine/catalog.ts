@@ -36,6 +36,12 @@ export interface PoolMeta {
   compareAndSet(expected: PoolRecord | undefined, next: PoolRecord, call: Call): Promise<boolean>
 }
 
+/** An entry as it was read, with its body where that is inline. */
+export interface FoundEntry {
+  readonly entry: Entry
+  readonly body?: Uint8Array
+}
+
 /** The right to sweep: at most one holder per pool. */
 export interface Lease {
   /** ENG-LEASE-3 MUST fire when the right is lost or in doubt. */
@@ -81,7 +87,12 @@ export interface Catalog {
   /** ENG-FIND-1 MUST answer one entry or `undefined` per key, in order, without reading bodies. */
   find(keys: readonly BlobKey[], call: Call): Promise<readonly (Entry | undefined)[]>
   /** ENG-READ-1 MUST return the inline body in the same round trip, in a buffer that is the caller's from then on. */
-  read(key: BlobKey, call: Call): Promise<{ readonly entry: Entry; readonly body?: Uint8Array } | undefined>
+  read(key: BlobKey, call: Call): Promise<FoundEntry | undefined>
+  /**
+   * Present where a read waits for nobody. ENG-READ-2 MUST answer before it returns what `read` would, or `undefined`, also where it finds
+   * nothing: then, and where this throws, core asks `read`.
+   */
+  readNow?(key: BlobKey): FoundEntry | undefined
   /**
    * ENG-LIST-1 MUST list in key order (of the raw digest) entries after `after` (exclusive), at most `limit`.
    * ENG-LIST-2 An entry that exists throughout a sequence of pages MUST appear exactly once.

@@ -4,7 +4,7 @@ import { checkCall, checkClaimed, type Medium } from '../medium.js'
 import { claim, claimed, reclaim } from './claim.js'
 import { drop } from './drop.js'
 import { acquireLock, type Lock } from './lock.js'
-import { bodyLength, readBody } from './reader.js'
+import { bodyLength, readBody, readNow } from './reader.js'
 import { scan } from './scan.js'
 import { createBody } from './writer.js'
 
@@ -54,6 +54,7 @@ export function openBodies(medium: Medium): OpenBodies {
       }),
 
     read: (locator, range, call) => readBody(medium, locator, range, call),
+    readNow: (locator, range) => readNow(medium, locator, range),
     length: (locator, call) => begun(call, () => bodyLength(medium, locator)),
     drop: (what, call) => drop(medium, what, call),
     scan: (after, limit, call) =>

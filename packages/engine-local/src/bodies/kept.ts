@@ -4,10 +4,11 @@
  * What is kept is bounded (KEPT_MAX), is lent through `descriptors.ts` like every idle reader's (whoever needs a descriptor closes it), and
  * is closed by a drop of its body, with the engine, and when nobody read from it for a moment. A sealed body never changes and its name is
  * never used twice, so an open file cannot give the bytes of another body; one that was removed meanwhile, by whomever, has no name
- * left, and is asked for that before each use. Everything here is done in one go: nobody comes between a look and a read.
+ * left, and is asked for that before its first use in each turn of the event loop: the answer takes a fifth of a read of 64 KiB. So a
+ * body may be read that lost its name while this turn lasted, as if the read had come a moment before.
  */
-import type { StageId } from '@alkblobs/core/engine'
-import type { Descriptors } from '../descriptors.js'
+import type { Locator, StageId } from '@alkblobs/core/engine'
+import { type Descriptors, Loan } from '../descriptors.js'
 import type { Files } from '../files.js'
 
 /** Most files kept open: as many large bodies as are read in parts at the same time, on a machine that is busy with it. */
@@ -15,20 +16,30 @@ const KEPT_MAX = 16
 /** A file that was not read from for one to two of these, in milliseconds, is closed: a disk may be full, a folder about to be unmounted. */
 const IDLE_MS = 500
 
-class KeptFile {
+class KeptFile extends Loan {
   readonly descriptor: number
+  readonly giveUp: () => Promise<void>
   isIdle = false
+  /** Which use of any of the files was the last of this one. */
+  lastUse = 0
+  /** The turn in which it was last known to have its name. */
+  namedInTurn: number
 
-  constructor(descriptor: number) {
+  constructor(descriptor: number, turn: number, giveUp: () => Promise<void>) {
+    super()
     this.descriptor = descriptor
+    this.namedInTurn = turn
+    this.giveUp = giveUp
   }
 }
 
 export class KeptFiles {
   readonly #files: Files
   readonly #descriptors: Descriptors
-  /** Least recently used first. */
-  readonly #kept = new Map<StageId, KeptFile>()
+  readonly #kept = new Map<Locator, KeptFile>()
+  #uses = 0
+  #turn = 0
+  #isTurnCounted = false
   #timer: NodeJS.Timeout | undefined
 
   constructor(files: Files, descriptors: Descriptors) {
@@ -37,32 +48,25 @@ export class KeptFiles {
   }
 
   /** Runs `read`, which does not wait, on the open file of a body. `open` opens it where none is kept; it is kept if there is room. */
-  use<Result>(stage: StageId, open: () => number, read: (descriptor: number) => Result): Result {
-    const there = this.#find(stage)
+  use<Result>(locator: Locator, open: () => number, read: (descriptor: number) => Result): Result {
+    const there = this.#find(locator)
     const descriptor = there ?? open()
     let isKept = there !== undefined
     try {
       const result = read(descriptor)
-      isKept ||= this.#keep(stage, descriptor)
+      isKept ||= this.#keep(locator, descriptor)
       return result
     } catch (error) {
-      if (isKept) this.close(stage)
+      if (isKept) this.#close(locator)
       throw error
     } finally {
       if (!isKept) this.#files.closeSync(descriptor)
     }
   }
 
-  /** Closes what is kept of a body that is about to go. */
+  /** Closes what is kept of a stage's body, which is about to go. */
   close(stage: StageId): void {
-    const file = this.#kept.get(stage)
-    if (file === undefined || !this.#descriptors.reclaim(file)) return
-    this.#kept.delete(stage)
-    try {
-      this.#files.closeSync(file.descriptor)
-    } finally {
-      this.#descriptors.release('read')
-    }
+    for (const locator of this.#kept.keys()) if (locator.startsWith(stage)) this.#close(locator)
   }
 
   /** Ends the watch over idle files; they are lent, and closed with all that is. */
@@ -72,36 +76,71 @@ export class KeptFiles {
   }
 
   /** What is kept of a body that still has its name. */
-  #find(stage: StageId): number | undefined {
-    const file = this.#kept.get(stage)
+  #find(locator: Locator): number | undefined {
+    const file = this.#kept.get(locator)
     if (file === undefined) return undefined
-    if (this.#files.fstatSync(file.descriptor).nlink === 0) {
-      this.close(stage)
-      return undefined
+    const turn = this.#countedTurn()
+    if (file.namedInTurn !== turn) {
+      if (this.#files.fstatSync(file.descriptor).nlink === 0) {
+        this.#close(locator)
+        return undefined
+      }
+      file.namedInTurn = turn
     }
     file.isIdle = false
-    this.#kept.delete(stage)
-    this.#kept.set(stage, file)
+    file.lastUse = ++this.#uses
     return file.descriptor
   }
 
-  #keep(stage: StageId, descriptor: number): boolean {
+  /** A file that was opened in this turn. */
+  #keep(locator: Locator, descriptor: number): boolean {
     if (!this.#descriptors.tryAcquire('read')) return false
-    const [oldest] = this.#kept.keys()
-    if (oldest !== undefined && this.#kept.size === KEPT_MAX) this.close(oldest)
-    const file = new KeptFile(descriptor)
-    this.#kept.set(stage, file)
-    this.#descriptors.lend(file, async () => {
-      this.#kept.delete(stage)
+    if (this.#kept.size === KEPT_MAX) this.#close(this.#leastRecentlyUsed())
+    const file = new KeptFile(descriptor, this.#countedTurn(), async () => {
+      this.#kept.delete(locator)
       this.#files.closeSync(descriptor)
     })
+    file.lastUse = ++this.#uses
+    this.#kept.set(locator, file)
+    this.#descriptors.lend(file)
     this.#timer ??= setInterval(() => this.#closeIdle(), IDLE_MS).unref()
     return true
   }
 
+  #close(locator: Locator): void {
+    const file = this.#kept.get(locator)
+    if (file === undefined || !this.#descriptors.reclaim(file)) return
+    this.#kept.delete(locator)
+    try {
+      this.#files.closeSync(file.descriptor)
+    } finally {
+      this.#descriptors.release('read')
+    }
+  }
+
+  /** This turn of the event loop, which ends with it. */
+  #countedTurn(): number {
+    if (this.#isTurnCounted) return this.#turn
+    this.#isTurnCounted = true
+    setImmediate(() => {
+      this.#isTurnCounted = false
+      this.#turn++
+    })
+    return this.#turn
+  }
+
+  #leastRecentlyUsed(): Locator {
+    const [first, ...others] = this.#kept
+    const [locator] = others.reduce(
+      (least, each) => (each[1].lastUse < least[1].lastUse ? each : least),
+      first as [Locator, KeptFile]
+    )
+    return locator
+  }
+
   #closeIdle(): void {
-    for (const [stage, file] of this.#kept) {
-      if (file.isIdle) this.close(stage)
+    for (const [locator, file] of this.#kept) {
+      if (file.isIdle) this.#close(locator)
       file.isIdle = true
     }
     if (this.#kept.size === 0) this.end()

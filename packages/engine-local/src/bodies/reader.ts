@@ -1,6 +1,7 @@
 /** What lies under a locator: `read`, `length`. */
 import type { FileHandle } from 'node:fs/promises'
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
+import { Loan } from '../descriptors.js'
 import { checkFile, errno, openFile, READ } from '../files.js'
 import { type BodyName, bodyPath, parseLocator } from '../layout.js'
 import type { Medium } from '../medium.js'
@@ -25,23 +26,46 @@ export function readBody(medium: Medium, locator: Locator, range: Range, call: C
   return isSmall ? new SmallRange(medium, locator, range, call) : readWindows(medium, locator, range, call)
 }
 
+/**
+ * One window is read ahead of who goes on, beside what its consumer does with the last one, but for the first: who wants no more than that,
+ * is not charged. A window costs as much to read as to hash.
+ */
 async function* readWindows(medium: Medium, locator: Locator, range: Range, call: Call): AsyncGenerator<Uint8Array> {
   const name = parseLocator(locator, medium.algorithm)
   call.signal?.throwIfAborted()
   const file = new LentFile(medium, name, call)
+  let coming: Promise<Buffer> | undefined
   try {
     for (let at = range.start; at < range.end; ) {
       call.signal?.throwIfAborted()
-      const window = Buffer.allocUnsafeSlow(Math.min(WINDOW_LENGTH, range.end - at))
-      const length = await file.fill(window, at)
-      if (length > 0) yield window.subarray(0, length)
+      const wanted = Math.min(WINDOW_LENGTH, range.end - at)
+      const window = await (coming ?? file.window(at, wanted))
+      coming = undefined
       // The medium holds no more; what that means is for the reader of the whole to judge.
-      if (length < window.length) return
-      at += length
+      const isShort = window.length < wanted
+      at += window.length
+      if (!isShort && at < range.end && at - range.start > WINDOW_LENGTH) {
+        coming = file.window(at, Math.min(WINDOW_LENGTH, range.end - at))
+        coming.catch(toldAtTheNextPull)
+      }
+      if (window.length > 0) yield window
+      if (isShort) return
     }
   } finally {
+    await coming?.catch(toldAtTheNextPull)
     await file.close()
   }
+}
+
+/** A read ahead that failed fails the pull that asks for it; if none does, nobody wanted those bytes. */
+function toldAtTheNextPull(): void {}
+
+/** A small range, all of it, or nothing. */
+export function readNow(medium: Medium, locator: Locator, range: Range): Uint8Array | undefined {
+  const length = range.end - range.start
+  if (length > BLOCKING_LENGTH) return undefined
+  const bytes = readAtOnce(medium, locator, range)
+  return bytes.length === length ? bytes : undefined
 }
 
 /** The bytes really held; `undefined` if nothing lies there while the medium is readable. */
@@ -81,10 +105,9 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
   async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     if (this.#isRead) return { done: true, value: undefined }
     this.#isRead = true
-    const name = parseLocator(this.#locator, this.#medium.algorithm)
     this.#call.signal?.throwIfAborted()
     try {
-      const bytes = readAtOnce(this.#medium, name, this.#range)
+      const bytes = readAtOnce(this.#medium, this.#locator, this.#range)
       return bytes.byteLength > 0 ? { done: false, value: bytes } : { done: true, value: undefined }
     } catch (error) {
       throw await goneIfAbsent(this.#medium, error)
@@ -92,13 +115,14 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
   }
 }
 
-function readAtOnce(medium: Medium, name: BodyName, range: Range): Buffer {
-  const open = () => openAtOnce(medium, name)
-  return medium.kept.use(name.stage, open, descriptor => readFrom(medium, descriptor, range))
+function readAtOnce(medium: Medium, locator: Locator, range: Range): Buffer {
+  const open = () => openAtOnce(medium, locator)
+  return medium.kept.use(locator, open, descriptor => readFrom(medium, descriptor, range))
 }
 
-function openAtOnce(medium: Medium, name: BodyName): number {
+function openAtOnce(medium: Medium, locator: Locator): number {
   const { files, root } = medium
+  const name = parseLocator(locator, medium.algorithm)
   checkShardSync(medium, name.stage)
   const descriptor = files.openSync(bodyPath(root, name), READ)
   try {
@@ -118,7 +142,7 @@ function readFrom({ files }: Medium, descriptor: number, { start, end }: Range):
     if (count === 0) break
     filled += count
   }
-  return bytes.subarray(0, filled)
+  return filled === bytes.length ? bytes : bytes.subarray(0, filled)
 }
 
 /** BODY-READ-2: a missing file is a missing body only where the medium is known to be there. Answers what is to be thrown. */
@@ -132,33 +156,39 @@ async function goneIfAbsent(medium: Medium, error: unknown): Promise<unknown> {
  * A file that is open while it is read, and lent between two reads: if somebody else needed the descriptor, it is opened
  * again. The bytes are the same then, for a sealed body never changes and its name is never used twice.
  */
-class LentFile {
+class LentFile extends Loan {
   readonly #medium: Medium
   readonly #name: BodyName
   readonly #patience: { readonly signal: AbortSignal | undefined; readonly waitMs: number }
   #handle: FileHandle | undefined
 
   constructor(medium: Medium, name: BodyName, call: Call) {
+    super()
     this.#medium = medium
     this.#name = name
     // The consumer may take its time between two pulls, so each wait has what the call had at its beginning.
     this.#patience = { signal: call.signal, waitMs: call.deadlineMs - performance.now() }
   }
 
-  /** Reads until the window is full or the file ends; answers the bytes read. */
-  async fill(window: Buffer, position: number): Promise<number> {
+  /** A new buffer of so many bytes from there on; fewer where the file ends. */
+  async window(position: number, length: number): Promise<Buffer> {
     const handle = await this.#take()
     try {
+      const window = Buffer.allocUnsafeSlow(length)
       let filled = 0
-      while (filled < window.length) {
-        const { bytesRead } = await handle.read(window, filled, window.length - filled, position + filled)
+      while (filled < length) {
+        const { bytesRead } = await handle.read(window, filled, length - filled, position + filled)
         if (bytesRead === 0) break
         filled += bytesRead
       }
-      return filled
+      return filled === length ? window : window.subarray(0, filled)
     } finally {
-      this.#medium.descriptors.lend(this, () => handle.close())
+      this.#medium.descriptors.lend(this)
     }
+  }
+
+  async giveUp(): Promise<void> {
+    await this.#handle?.close()
   }
 
   async close(): Promise<void> {

@@ -46,13 +46,14 @@ export function isSamePlace(one: Place, other: Place): boolean {
   return other.tier === 'large' && one.locator === other.locator
 }
 
-export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'list' | 'usage'> {
+export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'readNow' | 'list' | 'usage'> {
   return {
     find: (keys, call) =>
       pool.read(call, keys.map(() => undefined) as (Entry | undefined)[], at =>
         keys.map(key => findRow(at, key, digestOf(key))?.entry)
       ),
     read: (key, call) => pool.read(call, undefined, at => readOne(at, key)),
+    readNow: key => pool.readNow(at => readOne(at, key)),
     list: (after, limit, call) => pool.read(call, [], at => listPage(pool, at, after, limit)),
     async usage(call) {
       const [kv, large] = [
