@@ -3,6 +3,7 @@ import type { PlantedFault } from './fault.js'
 import { forgetsToCancel } from './forgets-to-cancel.js'
 import { ignoresHealing } from './ignores-healing.js'
 import { keepsADiscardedStage } from './keeps-a-discarded-stage.js'
+import { keepsAView } from './keeps-a-view.js'
 import { leaksAReader } from './leaks-a-reader.js'
 import { leasesTwice } from './leases-twice.js'
 import { mapsFailureToAbsence } from './maps-failure-to-absence.js'
@@ -24,5 +25,6 @@ export const faults: readonly PlantedFault[] = [
   ignoresHealing,
   releasesAnyGeneration,
   leasesTwice,
-  leaksAReader
+  leaksAReader,
+  keepsAView
 ]

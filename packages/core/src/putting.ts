@@ -129,7 +129,9 @@ export class Putting {
     const waiting = way.ready(request)
     if (waiting !== undefined) await waiting
     if (copy === undefined) return way.answer(trace, await putLarge(way.parts, { ...request, length }, content))
-    const stored = await putSmall(way.parts, request, copy)
+    const stored = await putSmall(way.parts, request, copy.bytes)
+    // Only now does nobody read them any more (ENG-PUBLISH-8): an engine whose call has failed may be at it yet.
+    copy.giveBack()
     return way.answer(trace, stored)
   }
 
