@@ -2,7 +2,7 @@
 // core must notice. What survives, and why, is in docs/spec/mutation.md.
 export const SCOPES = {
   sweep: ['sweep/*'],
-  put: ['publish', 'put-session', 'put', 'spill', 'drop', 'pins', 'pin', 'receipt', 'pair/protecting']
+  put: ['publish', 'put-session', 'put', 'spill', 'drop', 'pins', 'held', 'pin', 'receipt', 'pair/protecting']
 }
 
 const sources = Object.values(SCOPES)

@@ -4,6 +4,7 @@ import { forgetsToCancel } from './forgets-to-cancel.js'
 import { givesItsOwnMemory } from './gives-its-own-memory.js'
 import { ignoresHealing } from './ignores-healing.js'
 import { keepsADiscardedStage } from './keeps-a-discarded-stage.js'
+import { keepsAView } from './keeps-a-view.js'
 import { leaksAReader } from './leaks-a-reader.js'
 import { leasesTwice } from './leases-twice.js'
 import { mapsFailureToAbsence } from './maps-failure-to-absence.js'
@@ -26,5 +27,6 @@ export const faults: readonly PlantedFault[] = [
   releasesAnyGeneration,
   leasesTwice,
   leaksAReader,
-  givesItsOwnMemory
+  givesItsOwnMemory,
+  keepsAView
 ]

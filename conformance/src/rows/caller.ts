@@ -1,7 +1,9 @@
 /** INV-1 and INV-8 where the caller keeps its hands on the memory it handed over. */
 import { bytesOf, longLength, tierLengths } from '../content.js'
 import { equal, present, sameBytes } from '../expect.js'
+import type { OpenTuning } from '../factory.js'
 import { over, row } from '../row.js'
+import { tapped } from '../tap.js'
 
 const SCRIBBLES: Readonly<Record<string, (scribble: () => void) => unknown>> = {
   'in the same tick': scribble => scribble(),
@@ -127,4 +129,42 @@ const ownBytes = row({
   })
 })
 
-export const callerRows = [mutatedBuffer, reusedChunk, writerChunk, ownBytes]
+/** Core's memory for bodies, used for something else as soon as the engine has answered. */
+const usedAgain: OpenTuning['wrap'] = definition =>
+  tapped(definition, {
+    catalog: inner => ({
+      async publish(items, call) {
+        const outcomes = await inner.publish(items, call)
+        for (const { bytes } of items) if (bytes.kind === 'inline') bytes.body.fill(0xff)
+        return outcomes
+      }
+    })
+  })
+
+/**
+ * Contract stamp: docs/spec/engine-contract.md#publish
+ */
+const bodyMemory = row({
+  name: 'a_body_is_the_engines_own_once_its_publication_was_answered',
+  statement: 'What the memory of an inline body holds after publish has answered is never what is read.',
+  stamps: ['docs/spec/engine-contract.md#publish'],
+  invariant: 'INV-1',
+  run: over(
+    async (store, factory) => {
+      const lengths = [...tierLengths(factory), longLength(factory)]
+      const contents = lengths.flatMap(length => [bytesOf(length, 91), bytesOf(length, 92)])
+      // Some share a transaction, and one has its own.
+      const keys = await Promise.all(contents.map(async bytes => (await store.put(bytes)).key))
+      contents.push(bytesOf(100, 93))
+      keys.push((await store.put(bytesOf(100, 93))).key)
+      for (const [i, bytes] of contents.entries()) {
+        const blob = present(await store.get(keys[i] as string), 'the entry is there')
+        sameBytes(await blob.bytes(), bytes, `${bytes.length} bytes are what was put`)
+        equal((await store.put(bytes)).created, false, 'and are found again')
+      }
+    },
+    { wrap: usedAgain }
+  )
+})
+
+export const callerRows = [mutatedBuffer, reusedChunk, writerChunk, ownBytes, bodyMemory]

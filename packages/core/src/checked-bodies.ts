@@ -50,12 +50,9 @@ export class CheckedBodies {
 
   async create(stage: StageId, length: number | undefined): Promise<CheckedWriter> {
     const hint = length === undefined ? {} : { length }
-    const writer = await this.#calls.run(
-      'create',
-      {},
-      call => this.#bodies.create(stage, hint, call),
-      late => late.discard().catch(ignoreLateDiscard)
-    )
+    const writer = await this.#calls.run('create', {}, call => this.#bodies.create(stage, hint, call), {
+      abandon: late => late.discard().catch(ignoreLateDiscard)
+    })
     return new CheckedWriter(writer, this.#calls)
   }
 
@@ -113,7 +110,7 @@ export class CheckedWriter {
   async seal(key: BlobKey): Promise<Locator> {
     const seal = () => this.#next(() => this.#writer.seal(key))
     const discard = () => this.#next(() => this.#writer.discard()).catch(ignoreLateDiscard)
-    const locator = await this.#calls.run('seal', { key }, seal, discard)
+    const locator = await this.#calls.run('seal', { key }, seal, { abandon: discard })
     if (typeof locator !== 'string' || locator.length === 0 || locator.length > 512)
       throw this.#calls.broken('seal', 'BODY-SEAL-1')
     return locator

@@ -125,8 +125,13 @@ export class CheckedCatalog {
     return ended
   }
 
-  async publish(item: Publication): Promise<PublishOutcome> {
-    const outcomes = await this.#calls.run('publish', { key: item.key }, call => this.#catalog.publish([item], call))
+  publish(item: Publication): Promise<PublishOutcome> {
+    return this.#calls.run('publish', { key: item.key }, call => this.#catalog.publish([item], call), {
+      take: outcomes => this.#published(item, outcomes)
+    })
+  }
+
+  #published(item: Publication, outcomes: readonly PublishOutcome[]): PublishOutcome {
     this.#aligned('publish', 'ENG-3', [item], outcomes)
     const outcome = outcomes[0] as PublishOutcome
     if ('entry' in outcome) this.#isOf('publish', item.key, outcome.entry)
@@ -151,12 +156,7 @@ export class CheckedCatalog {
   }
 
   lease(signal?: AbortSignal): Promise<Lease | undefined> {
-    return this.#calls.run(
-      'lease',
-      { signal },
-      call => this.#catalog.lease(call),
-      late => late?.release()
-    )
+    return this.#calls.run('lease', { signal }, call => this.#catalog.lease(call), { abandon: late => late?.release() })
   }
 
   loadLive(lease: Lease, digests: Uint8Array, signal?: AbortSignal): Promise<void> {

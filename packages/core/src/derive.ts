@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
 import type * as Wasm from 'blake3-wasm'
-import { type Algorithm, type BlobKey, formatKey } from './key.js'
+import { type Algorithm, type BlobKey, formatKey, keyOfHex } from './key.js'
 
 /** Derives one key from chunks; every instance is independent of all others. */
 export interface Hasher {
@@ -35,8 +35,7 @@ const PROOF_INPUT = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 251))
 const PROOF_DIGEST = '42214739f095a406f3fc83deb889744ac00df831c10daa55189b5d121c855af7'
 
 interface NativeBlake {
-  blake3(content: Buffer): Buffer
-  Blake3Hasher: new () => { update(chunk: Buffer): unknown; digestBuffer(): Buffer }
+  Blake3Hasher: new () => { update(chunk: Buffer): unknown; digestBuffer(): Buffer; digest(): string; reset(): void }
 }
 
 const require = createRequire(import.meta.url)
@@ -47,8 +46,8 @@ function loadNative(): NativeBlake | undefined {
     const candidate = require('@napi-rs/blake-hash') as NativeBlake
     const hasher = new candidate.Blake3Hasher()
     hasher.update(PROOF_INPUT)
-    const digests = [hasher.digestBuffer(), candidate.blake3(PROOF_INPUT)]
-    return digests.every(digest => digest.toString('hex') === PROOF_DIGEST) ? candidate : undefined
+    const digests = [hasher.digestBuffer().toString('hex'), hexByShared(candidate)(PROOF_INPUT)]
+    return digests.every(digest => digest === PROOF_DIGEST) ? candidate : undefined
   } catch {
     // An optional dependency: a platform without a prebuilt binary works all the same, more slowly.
     return undefined
@@ -58,6 +57,19 @@ function loadNative(): NativeBlake | undefined {
 function nativeBlake3(from: NativeBlake): Digester {
   const hasher = new from.Blake3Hasher()
   return { update: chunk => hasher.update(chunk), digest: () => hasher.digestBuffer() }
+}
+
+/**
+ * Hashes content that lies in memory, in one go. One hasher serves all, made ready anew each time, and the digits come as a text: a hasher
+ * or a digest in a buffer of its own would be an object of the native package's for each, which the garbage collector has to hand back.
+ */
+function hexByShared(from: NativeBlake): (content: Buffer) => string {
+  const hasher = new from.Blake3Hasher()
+  return content => {
+    hasher.reset()
+    hasher.update(content)
+    return hasher.digest()
+  }
 }
 
 function wasmBlake3({ createHash }: typeof Wasm): Digester {
@@ -70,11 +82,7 @@ function asBuffer(chunk: Uint8Array): Buffer {
   return Buffer.isBuffer(chunk) ? chunk : Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
 }
 
-function derivation(
-  algorithm: Algorithm,
-  digester: () => Digester,
-  whole: (content: Buffer) => Uint8Array
-): Derivation {
+function derivation(algorithm: Algorithm, digester: () => Digester, hexOf: (content: Buffer) => string): Derivation {
   return {
     algorithm,
     hasher: () => {
@@ -84,12 +92,12 @@ function derivation(
         key: () => formatKey(algorithm, inner.digest())
       }
     },
-    key: content => formatKey(algorithm, whole(asBuffer(content)))
+    key: content => keyOfHex(algorithm, hexOf(asBuffer(content)))
   }
 }
 
-function sha256Of(content: Buffer): Uint8Array {
-  return createHash('sha256').update(content).digest()
+function sha256Of(content: Buffer): string {
+  return createHash('sha256').update(content).digest('hex')
 }
 
 /** BLAKE3 by one given implementation; exported for tests that compare them. */
@@ -100,12 +108,12 @@ export function blake3By(implementation: 'native' | 'wasm'): Derivation | undefi
     return derivation(
       'blake3',
       () => wasmBlake3(wasm),
-      content => wasm.hash(content) as Buffer
+      content => (wasm.hash(content) as Buffer).toString('hex')
     )
   }
   if (native === undefined) return undefined
   const from = native
-  return derivation('blake3', () => nativeBlake3(from), from.blake3)
+  return derivation('blake3', () => nativeBlake3(from), hexByShared(from))
 }
 
 const DERIVATIONS: Record<Algorithm, () => Derivation> = {

@@ -31,6 +31,13 @@ export interface CallOptions {
   readonly readOnly?: boolean
 }
 
+interface CallEnds<T, R> {
+  /** What core makes of the answer, as soon as it is there. @throws what the call is to reject with: an answer that breaks the contract. */
+  readonly take?: (answer: T) => R
+  /** Frees what a call that missed its deadline brings after all: nobody else knows of it any more. */
+  readonly abandon?: (late: T) => unknown
+}
+
 export class EngineCalls {
   readonly #engine: Engine
   readonly #timeoutMs: number
@@ -47,20 +54,20 @@ export class EngineCalls {
   }
 
   /**
-   * Runs one engine method; rejects with an EngineError, or PoolRefusedError where the pool must not be used.
-   * `abandon` frees what a call that missed its deadline brings after all: nobody else knows of it any more.
+   * Runs one engine method and answers what `ends.take` makes of its answer; rejects with what that throws, with an EngineError, or with
+   * PoolRefusedError where the pool must not be used.
    */
-  run<T>(
+  run<T, R = T>(
     operation: string,
     options: CallOptions,
     method: (call: Call) => Promise<T>,
-    abandon?: (late: T) => unknown
-  ): Promise<T> {
+    ends?: CallEnds<T, R>
+  ): Promise<R> {
     if (this.#isClosed) return Promise.reject(new StoreClosedError())
     this.#turns.enter()
     const deadlineMs = performance.now() + this.#timeoutMs
     const { signal } = options
-    return new Promise<T>((resolve, reject) => {
+    return new Promise<R>((resolve, reject) => {
       let late = false
       const ticket = this.#deadlines.watch(deadlineMs, () => {
         late = true
@@ -73,11 +80,10 @@ export class EngineCalls {
         if (--this.#running === 0) this.#idle?.()
       }
       attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal })).then(
-        value => {
+        answer => {
           end()
-          if (late) freeLate(value, abandon)
-          else if (this.#turns.isSpent) setImmediate(resolve, value)
-          else resolve(value)
+          if (late) freeLate(answer, ends?.abandon)
+          else this.#take(answer, ends?.take, resolve, reject)
         },
         error => {
           end()
@@ -85,6 +91,22 @@ export class EngineCalls {
         }
       )
     })
+  }
+
+  #take<T, R>(
+    answer: T,
+    take: CallEnds<T, R>['take'],
+    resolve: (taken: R) => void,
+    reject: (e: unknown) => void
+  ): void {
+    try {
+      // Without `take` the answer is what is wanted: R is T then.
+      const taken = take === undefined ? (answer as unknown as R) : take(answer)
+      if (this.#turns.isSpent) setImmediate(resolve, taken)
+      else resolve(taken)
+    } catch (error) {
+      reject(error)
+    }
   }
 
   /**

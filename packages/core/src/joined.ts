@@ -14,7 +14,6 @@ import type { BlobKey } from './key.js'
 import type { Pool } from './pool.js'
 import { type Content, type Published, type Publisher, stageLost } from './publish.js'
 import type { PutOptions } from './put-options.js'
-import type { Stored } from './put-session.js'
 
 /** What a put in a transaction answers. It means something only once the application has committed. */
 export interface JoinedReceipt {
@@ -46,16 +45,16 @@ export class JoinedPublisher implements Pick<Publisher, 'publish'> {
     if (outcome.outcome === 'existed' && (await this.#publisher.brokenPlace(entry, content)) !== undefined) {
       throw new CorruptBlobError(key, 'its bytes are not all there, and a put inside a transaction repairs nothing')
     }
-    return { outcome: outcome.outcome, entry, pin: undefined }
+    return { key, length, outcome: outcome.outcome, entry, pin: undefined }
   }
 }
 
 /** A store inside one transaction of the application's. Of no use after its end. */
 export class JoinedStore {
-  readonly #put: (content: BlobContent, options: PutOptions) => Promise<Stored>
+  readonly #put: (content: BlobContent, options: PutOptions) => Promise<Published>
 
   /** @internal */
-  constructor(put: (content: BlobContent, options: PutOptions) => Promise<Stored>) {
+  constructor(put: (content: BlobContent, options: PutOptions) => Promise<Published>) {
     this.#put = put
   }
 

@@ -90,7 +90,11 @@ function isWritten(value: unknown): value is string {
 /** Writes a digest of 32 bytes as a key. */
 export function formatKey(algorithm: Algorithm, digest: Uint8Array): BlobKey {
   if (digest.byteLength !== DIGEST_LENGTH) throw new InvalidKeyError('malformed')
-  const hex = Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('hex')
+  return keyOfHex(algorithm, Buffer.from(digest.buffer, digest.byteOffset, digest.byteLength).toString('hex'))
+}
+
+/** Writes a digest that is 64 lower-case hexadecimal digits already as a key. */
+export function keyOfHex(algorithm: Algorithm, hex: string): BlobKey {
   return `${algorithm}:${hex}` as BlobKey
 }
 

@@ -20,13 +20,22 @@ export class Lifecycle {
 
   /** Runs one operation; refused once the store is closing. */
   async run<T>(operation: () => Promise<T>): Promise<T> {
-    this.assertOpen()
-    this.#running++
+    this.enter()
     try {
       return await operation()
     } finally {
-      this.#end()
+      this.leave()
     }
+  }
+
+  /** Counts an operation that runs from now until it says `leave`, once. @throws StoreClosedError */
+  enter(): void {
+    this.assertOpen()
+    this.#running++
+  }
+
+  leave(): void {
+    if (--this.#running === 0) this.#idle?.()
   }
 
   /** Marks something as under way until the answer is called: a writer or a reader that lives across calls. */
@@ -36,7 +45,7 @@ export class Lifecycle {
     return () => {
       if (ended) return
       ended = true
-      this.#end()
+      this.leave()
     }
   }
 
@@ -44,10 +53,6 @@ export class Lifecycle {
   close(drainMs: number, release: () => Promise<void>): Promise<void> {
     this.#closed ??= this.#close(drainMs, release)
     return this.#closed
-  }
-
-  #end(): void {
-    if (--this.#running === 0) this.#idle?.()
   }
 
   async #close(drainMs: number, release: () => Promise<void>): Promise<void> {

@@ -1,34 +1,32 @@
 /** A pin as its holder sees it, and the bookkeeping behind it that must not keep the holder's object alive. */
 import type { BlobKey } from './key.js'
 
-interface PinStateParts {
-  readonly key: BlobKey
-  readonly length: number
+/** Who keeps the pins of one key. */
+export interface PinKeeper {
   /** Whether the last renewal is recent enough for the row to stand. */
-  readonly isCurrent: () => boolean
-  readonly end: () => void
+  readonly isCurrent: boolean
+  /** The pin was released. */
+  end(pin: PinState): void
 }
 
 /** One pin, as the store counts it. */
 export class PinState {
   readonly key: BlobKey
   readonly length: number
-  readonly #isCurrent: () => boolean
-  readonly #end: () => void
+  readonly #keeper: PinKeeper
   /** Made for who asks: most pins are released before anybody does. */
   #controller: AbortController | undefined
   #lost: Error | undefined
   #released = false
 
-  constructor({ key, length, isCurrent, end }: PinStateParts) {
+  constructor(key: BlobKey, length: number, keeper: PinKeeper) {
     this.key = key
     this.length = length
-    this.#isCurrent = isCurrent
-    this.#end = end
+    this.#keeper = keeper
   }
 
   get held(): boolean {
-    return !this.#released && this.#lost === undefined && this.#isCurrent()
+    return !this.#released && this.#lost === undefined && this.#keeper.isCurrent
   }
 
   get released(): boolean {
@@ -46,7 +44,7 @@ export class PinState {
   release(): void {
     if (this.#released) return
     this.#released = true
-    this.#end()
+    this.#keeper.end(this)
   }
 
   lose(): void {
@@ -90,8 +88,9 @@ export class Pin {
   }
 
   /** Ends the protection; idempotent, also after the store was closed. The row ends within 50 ms. */
-  async release(): Promise<void> {
+  release(): Promise<void> {
     this.#state.release()
+    return Promise.resolve()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

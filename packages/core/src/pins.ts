@@ -7,28 +7,17 @@
  */
 import type { CheckedCatalog } from './checked-catalog.js'
 import type { Owner, PinId, PinRow, StageId } from './engine.js'
+import { elapsedMs, Held, type HeldParts, type Instant, instant } from './held.js'
 import type { BlobKey } from './key.js'
 import { PAGE_SIZE, RELEASE_DELAY_MS, RENEWALS_PER_TTL } from './limits.js'
 import { PinState } from './pin.js'
-
-/** All pins of one key. */
-interface Held {
-  /** Highest generation minted; a release names it. */
-  minted: number
-  /** Highest generation that a transaction confirmed; a renewal names it. */
-  confirmed: number
-  /** Puts and pins whose transaction is under way. */
-  pending: number
-  /** When the last transaction that wrote the row was begun. */
-  renewed: Instant
-  readonly states: Set<PinState>
-}
 
 /** A pin that is being taken; ends in `confirm` or `abandon`. */
 export interface Reservation {
   readonly key: BlobKey
   readonly row: PinRow
   readonly begun: Instant
+  readonly held: Held
 }
 
 interface PinsConfig {
@@ -41,17 +30,12 @@ interface PinsConfig {
   readonly revives: boolean
 }
 
-/** A moment on both clocks: a suspended machine stops the one, an administrator moves the other. */
-interface Instant {
-  readonly wallMs: number
-  readonly monotonicMs: number
-}
-
 export class Pins {
   readonly #catalog: CheckedCatalog
   readonly #config: PinsConfig
   readonly #held = new Map<BlobKey, Held>()
   readonly #stages = new Map<StageId, () => void>()
+  readonly #parts: HeldParts
   #generation = 0
   #released: PinId[] = []
   #releaseTimer: NodeJS.Timeout | undefined
@@ -61,6 +45,8 @@ export class Pins {
   constructor(catalog: CheckedCatalog, config: PinsConfig) {
     this.#catalog = catalog
     this.#config = config
+    const { pinTtlMs, expires } = config
+    this.#parts = { pinTtlMs, expires, onUnused: held => this.#ended(held) }
   }
 
   get ttlMs(): number {
@@ -69,26 +55,25 @@ export class Pins {
 
   /** Counts a pin before the transaction that takes it. */
   reserve(key: BlobKey): Reservation {
+    const begun = instant()
     let held = this.#held.get(key)
     if (held === undefined) {
-      held = { minted: 0, confirmed: 0, pending: 0, renewed: instant(), states: new Set() }
+      held = new Held(key, begun, this.#parts)
       this.#held.set(key, held)
     }
     held.pending++
     held.minted = ++this.#generation
-    return { key, row: { owner: this.#config.owner, generation: held.minted }, begun: instant() }
+    return { key, row: { owner: this.#config.owner, generation: held.minted }, begun, held }
   }
 
   /** The transaction has written the row. */
-  confirm({ key, row, begun }: Reservation, length: number): PinState {
-    const held = this.#held.get(key) as Held
+  confirm({ key, row, begun, held }: Reservation, length: number): PinState {
     held.pending--
     // This row may have come after the one before it had expired: nobody was protected in between.
-    if (this.#isOverdue(held)) this.#loseAll(held)
+    if (this.#isOverdue(held)) held.loseAll()
     held.confirmed = Math.max(held.confirmed, row.generation)
     if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun
-    const isCurrent = () => !this.#config.expires || elapsedMs(held.renewed) < this.#config.pinTtlMs
-    const state = new PinState({ key, length, isCurrent, end: () => this.#release(held, state) })
+    const state = new PinState(key, length, held)
     held.states.add(state)
     this.#keepRenewing()
     return state
@@ -116,10 +101,9 @@ export class Pins {
   }
 
   /** The transaction wrote no row, or nobody knows whether it did: then the release sees to it. */
-  abandon({ key }: Reservation): void {
-    const held = this.#held.get(key) as Held
+  abandon({ held }: Reservation): void {
     held.pending--
-    this.#endIfUnused(key, held)
+    held.endIfUnused()
   }
 
   /** What this store holds, by count. */
@@ -173,16 +157,13 @@ export class Pins {
     return { key, pin: { owner: this.#config.owner, generation } }
   }
 
-  #release(held: Held, state: PinState): void {
-    if (held.states.delete(state)) this.#endIfUnused(state.key, held)
-  }
-
-  #endIfUnused(key: BlobKey, held: Held): void {
-    if (held.pending > 0 || held.states.size > 0) return
+  /** Nobody here counts on the key any more. */
+  #ended(held: Held): void {
+    const { key, minted } = held
     // A key lost and taken anew has another Held by now, with rows of its own.
     if (this.#held.get(key) === held) this.#held.delete(key)
     this.#stopIfIdle()
-    this.#released.push(this.#idOf(key, held.minted))
+    this.#released.push(this.#idOf(key, minted))
     this.#releaseTimer ??= setTimeout(() => {
       // The rows expire by themselves if this fails; a release has no other consequence to report.
       this.flush().catch(forgotten)
@@ -216,14 +197,8 @@ export class Pins {
   #lose({ key, pin }: PinId): void {
     const held = this.#held.get(key)
     if (held === undefined || held.confirmed > pin.generation) return
-    this.#loseAll(held)
-    this.#endIfUnused(key, held)
-  }
-
-  #loseAll({ states }: Held): void {
-    const lost = [...states]
-    states.clear()
-    for (const state of lost) state.lose()
+    held.loseAll()
+    held.endIfUnused()
   }
 
   /** Where rows are not revived, one that was not renewed for a TTL counts as lost: it may have expired, and others may know. */
@@ -255,14 +230,6 @@ export class Pins {
       Math.max(1, Math.floor(Math.min(pinTtlMs, stageTtlMs) / RENEWALS_PER_TTL))
     ).unref()
   }
-}
-
-function instant(): Instant {
-  return { wallMs: Date.now(), monotonicMs: performance.now() }
-}
-
-function elapsedMs(since: Instant): number {
-  return Math.max(Date.now() - since.wallMs, performance.now() - since.monotonicMs)
 }
 
 /** For work that is tried again by itself, or whose caller was told. */

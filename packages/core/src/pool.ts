@@ -11,6 +11,7 @@ import type { Claim, Durability, Lease, PoolId, PoolRecord } from './engine.js'
 import { PoolRefusedError } from './errors.js'
 import { Home } from './home.js'
 import { PROTOCOL_VERSION, WINDOW_DELAY_MS } from './limits.js'
+import { Once } from './once.js'
 import { assertUsable, assertWritable, forkOf, halfForked, isBound, isSameRecord, newPoolId } from './pool-record.js'
 import { recover } from './recover.js'
 
@@ -36,9 +37,9 @@ export class Pool {
   readonly #bodies: CheckedBodies | undefined
   readonly #config: StoreConfig
   readonly #home: Home
+  readonly #recovered = new Once()
+  readonly #established = new Once()
   #record: PoolRecord | undefined
-  #ready: Promise<void> | undefined
-  #established: Promise<void> | undefined
 
   constructor(media: PoolMedia, config: StoreConfig) {
     this.catalog = media.catalog
@@ -94,19 +95,13 @@ export class Pool {
    */
   ready(): Promise<void> | undefined {
     if (!this.volatile || this.#bodies === undefined) return undefined
-    if (this.#established !== undefined) return this.#established
-    this.#ready ??= retryable(this.#recoverIfClaimed(), () => {
-      this.#ready = undefined
-    })
-    return this.#ready
+    if (this.#established.isBegun) return this.establish()
+    return this.#recovered.run(() => this.#recoverIfClaimed())
   }
 
-  /** Before a write: the pool exists and its media are bound to it. */
-  establish(): Promise<void> {
-    this.#established ??= retryable(this.#establish(), () => {
-      this.#established = undefined
-    })
-    return this.#established
+  /** Before a write: the pool exists and its media are bound to it. `undefined` where there is nothing to wait for. */
+  establish(): Promise<void> | undefined {
+    return this.#established.run(() => this.#establish())
   }
 
   /** The pool's record, `undefined` while there is no pool. Read again each time: settings may change under us. */
@@ -167,7 +162,7 @@ export class Pool {
   async fork(areCopied: boolean): Promise<PoolId> {
     const here = await this.#home.here()
     const poolId = newPoolId()
-    this.#established = undefined
+    this.#established.forget()
     const claimed = (await this.#bodies?.claimed())?.poolId
     for (;;) {
       // Forked by somebody else meanwhile, it is another pool than the one this store opened, and refused as that.
@@ -290,11 +285,3 @@ export class Pool {
 
 /** Each attempt that fails means that somebody else has just made the pool, so the next look finds it. */
 const CREATE_ATTEMPTS = 3
-
-/** A memoised step whose failure is forgotten, so that the next caller tries again. */
-function retryable(step: Promise<void>, forget: () => void): Promise<void> {
-  return step.catch(error => {
-    forget()
-    throw error
-  })
-}

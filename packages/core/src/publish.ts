@@ -5,7 +5,7 @@
 
 import type { Derivation } from './derive.js'
 import { dropTrashUnderLease } from './drop.js'
-import type { Entry, Locator, Place, PublishedBytes, PublishOutcome } from './engine.js'
+import type { Entry, Locator, Place, Publication, PublishedBytes, PublishOutcome } from './engine.js'
 import { CorruptBlobError, EngineError, PutError } from './errors.js'
 import type { BlobKey } from './key.js'
 import type { PinState } from './pin.js'
@@ -16,7 +16,10 @@ import { deriveAgain } from './reading.js'
 /** Healing loses against others who heal the same entry; each loss means that one of them succeeded. */
 const HEAL_ATTEMPTS = 8
 
+/** A published entry under its key. */
 export interface Published {
+  readonly key: BlobKey
+  readonly length: number
   readonly outcome: 'created' | 'existed' | 'healed'
   readonly entry: Entry
   readonly pin: PinState | undefined
@@ -57,9 +60,25 @@ export class Publisher {
   async publish(content: Content): Promise<Published | undefined> {
     let healing: Place | undefined
     for (let attempt = 0; attempt < HEAL_ATTEMPTS; attempt++) {
-      const published = await this.#attempt(content, healing)
-      if (published?.outcome === 'healed') await this.#dropReplaced(healing)
-      if (published?.outcome !== 'existed') return published
+      const reservation = content.pin ? this.#pins.reserve(content.key) : undefined
+      let outcome: PublishOutcome
+      try {
+        outcome = await this.#pool.catalog.publish(this.#publication(content, healing, reservation))
+      } catch (error) {
+        if (reservation !== undefined) this.#pins.abandon(reservation)
+        throw error
+      }
+      if (!('entry' in outcome)) return this.#nothing(content, outcome.outcome, reservation)
+      const pin = reservation && this.#confirm(reservation, content.length)
+      const published = {
+        key: content.key,
+        length: content.length,
+        outcome: outcome.outcome,
+        entry: outcome.entry,
+        pin: pin instanceof Promise ? await pin : pin
+      }
+      if (published.outcome === 'healed') await this.#dropReplaced(healing)
+      if (published.outcome !== 'existed') return published
       healing = await this.brokenPlace(published.entry, content).catch(error => {
         published.pin?.release()
         throw error
@@ -95,29 +114,20 @@ export class Publisher {
     await dropTrashUnderLease(this.#pool).catch(triedAgainLater)
   }
 
-  async #attempt(content: Content, healing: Place | undefined): Promise<Published | undefined> {
-    const reservation = content.pin ? this.#pins.reserve(content.key) : undefined
-    let outcome: PublishOutcome
-    try {
-      outcome = await this.#send(content, healing, reservation)
-    } catch (error) {
-      if (reservation !== undefined) this.#pins.abandon(reservation)
-      throw error
-    }
-    if (!('entry' in outcome)) {
-      if (reservation !== undefined) this.#pins.abandon(reservation)
-      if (outcome.outcome === 'absent') return undefined
-      throw stageLost(content.key)
-    }
-    const pin = reservation && (await this.#confirm(reservation, content.length))
-    return { outcome: outcome.outcome, entry: outcome.entry, pin }
+  /** There is no entry, or the bytes that were to make it are gone. */
+  #nothing({ key }: Content, outcome: 'absent' | 'stage-lost', reservation: Reservation | undefined): undefined {
+    if (reservation !== undefined) this.#pins.abandon(reservation)
+    if (outcome === 'stage-lost') throw stageLost(key)
   }
 
   /** @throws PutError (`ERR_BLOB_PIN_LOST`) for a pin that expired while it was being taken. */
-  async #confirm(reservation: Reservation, length: number): Promise<PinState> {
+  #confirm(reservation: Reservation, length: number): PinState | Promise<PinState> {
     const pin = this.#pins.confirm(reservation, length)
     const alive = this.#pins.isAlive(reservation)
-    if (alive === true) return pin
+    return alive === true ? pin : this.#ifAlive(reservation, pin, alive)
+  }
+
+  async #ifAlive(reservation: Reservation, pin: PinState, alive: Promise<boolean>): Promise<PinState> {
     const isAlive = await alive.catch(error => {
       pin.release()
       throw error
@@ -129,16 +139,12 @@ export class Publisher {
     })
   }
 
-  #send(content: Content, healing: Place | undefined, reservation: Reservation | undefined): Promise<PublishOutcome> {
+  #publication(content: Content, healing: Place | undefined, reservation: Reservation | undefined): Publication {
     const { key, length, bytes } = content
-    return this.#pool.catalog.publish({
-      key,
-      length,
-      bytes,
-      trashDelayMs: this.#pool.trashDelayMs,
-      ...(reservation && { pin: { row: reservation.row, ttlMs: this.#pins.ttlMs } }),
-      ...(healing && { healing })
-    })
+    const item: Writable<Publication> = { key, length, bytes, trashDelayMs: this.#pool.trashDelayMs }
+    if (reservation !== undefined) item.pin = { row: reservation.row, ttlMs: this.#pins.ttlMs }
+    if (healing !== undefined) item.healing = healing
+    return item
   }
 
   /** Where the entry's bytes lie, if they cannot be right: by a look at their length, or by reading them where that is asked. */
@@ -171,6 +177,8 @@ export class Publisher {
     }
   }
 }
+
+type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 /** The entry is healed whatever happens here: what could not be dropped stays in trash, for maintenance. */
 function triedAgainLater(): void {}

@@ -8,7 +8,7 @@ import { BlobTooLargeError, KeyMismatchError, LengthMismatchError } from './erro
 import type { BlobKey } from './key.js'
 import type { Pins } from './pins.js'
 import type { Pool } from './pool.js'
-import type { Published, Publisher } from './publish.js'
+import type { Content, Published, Publisher } from './publish.js'
 import type { PutRequest } from './put-options.js'
 import { Spill } from './spill.js'
 
@@ -20,12 +20,6 @@ export interface PutParts {
   readonly derivation: Derivation
   readonly dispatch: Dispatch
   readonly stageTtlMs: number
-}
-
-/** A published entry under its key. */
-export interface Stored extends Published {
-  readonly key: BlobKey
-  readonly length: number
 }
 
 export class PutSession {
@@ -63,7 +57,7 @@ export class PutSession {
   }
 
   /** Publishes what was written. Rejects with everything taken back, unless the outcome is unknown. */
-  async commit(): Promise<Stored> {
+  async commit(): Promise<Published> {
     const { length } = this.#request
     if (length !== undefined && this.#length < length) throw new LengthMismatchError(length, this.#length)
     if (this.#spill !== undefined) return this.#commitSpilled(this.#spill)
@@ -87,7 +81,7 @@ export class PutSession {
     await this.#spill.write(chunk, chunkLength)
   }
 
-  async #commitSpilled(spill: Spill): Promise<Stored> {
+  async #commitSpilled(spill: Spill): Promise<Published> {
     const { expect, pin, verify, signal } = this.#request
     const key = await spill.finish()
     assertExpected(expect, key)
@@ -99,7 +93,7 @@ export class PutSession {
     if (published.outcome === 'existed') await spill.discard()
     else spill.published()
     this.#spill = undefined
-    return { ...published, key, length: this.#length }
+    return published
   }
 }
 
@@ -129,20 +123,18 @@ class Gathering {
   }
 }
 
-/** Publishes a body that goes inline. `body` must be nobody else's. */
-export async function storeInline(parts: PutParts, request: PutRequest, body: Buffer): Promise<Stored> {
+/**
+ * Publishes a body that goes inline. `body` must be nobody else's until this settles.
+ * @throws what the checks of the key throw, at once: its callers are `async`.
+ */
+export function storeInline(parts: PutParts, request: PutRequest, body: Buffer): Promise<Published> {
+  const { expect, signal, pin, verify } = request
   const key = parts.derivation.key(body)
-  assertExpected(request.expect, key)
-  request.signal?.throwIfAborted()
-  const content = {
-    key,
-    length: body.length,
-    bytes: { kind: 'inline', body },
-    pin: request.pin,
-    verify: request.verify
-  } as const
-  const published = (await parts.publisher.publish(content)) as Published
-  return { ...published, key, length: body.length }
+  assertExpected(expect, key)
+  signal?.throwIfAborted()
+  const content: Content = { key, length: body.length, bytes: { kind: 'inline', body }, pin, verify }
+  // With its bytes at hand a publication always ends in an entry.
+  return parts.publisher.publish(content) as Promise<Published>
 }
 
 export function assertExpected(expected: BlobKey | undefined, actual: BlobKey): void {

@@ -1,29 +1,17 @@
-/** `put`: content in any form, to its receipt. */
+/** Content in each of its forms, to its entry. The pool exists already. */
 import { type Content, chunkOf, partOf } from './content.js'
 import { LengthMismatchError } from './errors.js'
 import { Interrupt } from './interrupt.js'
 import { WINDOW_LENGTH } from './limits.js'
+import type { Published } from './publish.js'
 import type { Pull } from './pull.js'
 import type { PutRequest } from './put-options.js'
-import { assertExpected, type PutParts, PutSession, type Stored, storeInline, tooLarge } from './put-session.js'
+import { assertExpected, type PutParts, PutSession, storeInline, tooLarge } from './put-session.js'
 
 type Bytes = Extract<Content, { kind: 'bytes' }>
 
 /** How many bytes are hashed between two turns of the event loop. */
 const HASH_SLICE_LENGTH = 8 * WINDOW_LENGTH
-
-/**
- * Puts content; `closing` interrupts the wait for a producer. The pool exists already. Bytes up to the threshold must be
- * nobody else's; longer ones may be the caller's.
- */
-export function putContent(
-  parts: PutParts,
-  request: PutRequest,
-  content: Content,
-  closing: AbortSignal
-): Promise<Stored> {
-  return content.kind === 'bytes' ? putBytes(parts, request, content) : putStream(parts, request, content.pull, closing)
-}
 
 /** Refuses, before anything is read, bytes that contradict their options or have no tier. */
 export function assertAcceptable({ dispatch }: PutParts, request: PutRequest, length: number): void {
@@ -32,19 +20,23 @@ export function assertAcceptable({ dispatch }: PutParts, request: PutRequest, le
   dispatch.tierOf(length)
 }
 
-function putBytes(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
-  const { bytes, length } = content
-  if (parts.dispatch.tierOf(length) === 'large') return putLarge(parts, request, content)
-  request.onProgress?.({ bytes: length })
-  return storeInline(parts, request, Buffer.from(bytes.buffer, bytes.byteOffset, length))
+/** Puts bytes that go inline. `body` must be nobody else's until this settles. @throws like `storeInline`, at once. */
+export function putSmall(parts: PutParts, request: PutRequest, body: Buffer): Promise<Published> {
+  request.onProgress?.({ bytes: body.length })
+  return storeInline(parts, request, body)
 }
 
-async function putLarge(parts: PutParts, request: PutRequest, content: Bytes): Promise<Stored> {
+/** Puts longer bytes, which may be the caller's. */
+export async function putLarge(parts: PutParts, request: PutRequest, content: Bytes): Promise<Published> {
   return (await putKnown(parts, request, content)) ?? putWhole(parts, request, content)
 }
 
 /** Large bytes at hand: if their entry is there already, it is protected now and nothing needs writing. */
-async function putKnown(parts: PutParts, request: PutRequest, { bytes, length }: Bytes): Promise<Stored | undefined> {
+async function putKnown(
+  parts: PutParts,
+  request: PutRequest,
+  { bytes, length }: Bytes
+): Promise<Published | undefined> {
   const hasher = parts.derivation.hasher()
   for (let offset = 0; offset < length; offset += HASH_SLICE_LENGTH) {
     if (offset > 0) await new Promise(setImmediate)
@@ -67,10 +59,10 @@ async function putKnown(parts: PutParts, request: PutRequest, { bytes, length }:
     published.pin?.release()
     throw error
   }
-  return { ...published, key, length }
+  return published
 }
 
-async function putWhole(parts: PutParts, request: PutRequest, { bytes, length }: Bytes): Promise<Stored> {
+async function putWhole(parts: PutParts, request: PutRequest, { bytes, length }: Bytes): Promise<Published> {
   const session = new PutSession(parts, request)
   try {
     for (let offset = 0; offset < length; offset += WINDOW_LENGTH) {
@@ -84,7 +76,13 @@ async function putWhole(parts: PutParts, request: PutRequest, { bytes, length }:
   }
 }
 
-async function putStream(parts: PutParts, request: PutRequest, pull: Pull, closing: AbortSignal): Promise<Stored> {
+/** Puts what a producer gives; `closing` interrupts the wait for it. */
+export async function putStream(
+  parts: PutParts,
+  request: PutRequest,
+  pull: Pull,
+  closing: AbortSignal
+): Promise<Published> {
   const session = new PutSession(parts, request)
   const interrupt = new Interrupt(request.signal, closing)
   try {

@@ -8,8 +8,8 @@ import { JoinedPublisher, JoinedStore } from './joined.js'
 import type { BlobKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import type { Pin, PinState } from './pin.js'
-import type { Publisher } from './publish.js'
-import { assertAcceptable, putContent } from './put.js'
+import type { Published, Publisher } from './publish.js'
+import { assertAcceptable, putLarge, putSmall, putStream } from './put.js'
 import {
   assertUnpinnedAllowed,
   type PutOptions,
@@ -17,7 +17,7 @@ import {
   type PutRequest,
   putRequestOf
 } from './put-options.js'
-import { type PutParts, PutSession, type Stored } from './put-session.js'
+import { type PutParts, PutSession } from './put-session.js'
 import { Receipts } from './receipt.js'
 import { copyOf } from './slab.js'
 import { BlobWriter, WriterState } from './writer.js'
@@ -28,6 +28,17 @@ interface PuttingParts extends PutParts {
   readonly lifecycle: Lifecycle
   /** Told after each put that made a stage or an entry, so that maintenance comes by some time. */
   readonly onPut: () => void
+}
+
+type Stream = Extract<Content, { kind: 'stream' }>
+
+/** What tells a put of its own from one inside a transaction of the application's. */
+interface Way<T> {
+  readonly parts: PutParts
+  readonly options: PutOptions | undefined
+  /** What must be there before the first byte is stored; `undefined` where there is nothing to wait for. */
+  readonly ready: (request: PutRequest) => Promise<void> | undefined
+  readonly answer: (trace: OperationTrace, stored: Published) => T
 }
 
 export class Putting {
@@ -45,10 +56,7 @@ export class Putting {
   }
 
   put(given: BlobContent, options: PutOptions | undefined): Promise<PutReceipt> {
-    return this.#take(given, async (content, trace) => {
-      const request = this.#request(options)
-      return this.#stored(trace, await this.#put(this.#parts, content, request, () => this.#ready(request)))
-    })
+    return this.#take(given, { parts: this.#parts, options, ready: this.#ready, answer: this.#stored })
   }
 
   /** Puts into a transaction of the application's. @throws InvalidArgumentError for what is none, or where the catalog takes part in none. */
@@ -58,13 +66,9 @@ export class Putting {
     if (join === undefined) throw new InvalidArgumentError('transaction', 'of a store whose kv tier is on PostgreSQL')
     await pool.establish()
     const parts = { ...this.#parts, publisher: new JoinedPublisher(await join(transaction), pool, publisher) }
-    return new JoinedStore((given, options) =>
-      this.#take(given, async (content, trace) => {
-        const request = this.#request(options)
-        // No pin and no window are needed: before the commit nothing is there, and with it comes what the application refers to it by.
-        return this.#noted(trace, await this.#put(parts, content, request, () => pool.establish()))
-      })
-    )
+    // No pin and no window are needed: before the commit nothing is there, and with it comes what the application refers to it by.
+    const ready = () => pool.establish()
+    return new JoinedStore((given, options) => this.#take(given, { parts, options, ready, answer: this.#noted }))
   }
 
   writer(options: PutOptions | undefined): BlobWriter {
@@ -80,7 +84,7 @@ export class Putting {
       discard: () => session.discard()
     }
     const state = new WriterState({
-      open: this.#ready(request).then(() => sink),
+      open: (this.#ready(request) ?? Promise.resolve()).then(() => sink),
       signals: [request.signal, lifecycle.closing],
       onEnd: () => {
         for (const end of ends.splice(0)) end()
@@ -99,35 +103,47 @@ export class Putting {
   }
 
   /** Whatever fails, from the first look at the options to the commit, the producer is told. */
-  async #take<T>(given: BlobContent, put: (content: Content, trace: OperationTrace) => Promise<T>): Promise<T> {
+  async #take<T>(given: BlobContent, way: Way<T>): Promise<T> {
     const content = contentOf(given)
     const { lifecycle, pool } = this.#parts
     try {
-      return await lifecycle.run(() => traced('put', pool.durability, trace => put(content, trace)))
+      lifecycle.enter()
+      try {
+        return await traced('put', pool.durability, trace => this.#put(content, way, trace))
+      } finally {
+        lifecycle.leave()
+      }
     } catch (error) {
       if (content.kind === 'stream') await content.pull.cancel(error)
       throw error
     }
   }
 
-  async #put(parts: PutParts, content: Content, request: PutRequest, ready: () => Promise<void>): Promise<Stored> {
-    const own = this.#owned(content, request)
-    const endStream = own.kind === 'stream' ? this.#beginStream() : undefined
-    try {
-      await ready()
-      const length = own.kind === 'stream' ? (request.length ?? own.length) : own.length
-      return await putContent(parts, { ...request, length }, own, this.#parts.lifecycle.closing)
-    } finally {
-      endStream?.()
-    }
-  }
-
-  /** Refuses bytes that cannot be stored; copies small ones in this very turn, so that what follows may wait. */
-  #owned(content: Content, request: PutRequest): Content {
-    if (content.kind === 'stream') return content
+  async #put<T>(content: Content, way: Way<T>, trace: OperationTrace): Promise<T> {
+    const request = this.#request(way.options)
+    if (content.kind === 'stream') return way.answer(trace, await this.#putStream(content, way, request))
     const { bytes, length } = content
     assertAcceptable(this.#parts, request, length)
-    return length > this.#parts.dispatch.threshold ? content : { kind: 'bytes', bytes: copyOf(bytes), length }
+    // Small bytes are copied in this very turn, so that what follows may wait.
+    const copy = length > this.#parts.dispatch.threshold ? undefined : copyOf(bytes)
+    const waiting = way.ready(request)
+    if (waiting !== undefined) await waiting
+    if (copy === undefined) return way.answer(trace, await putLarge(way.parts, { ...request, length }, content))
+    const stored = await putSmall(way.parts, request, copy.bytes)
+    // Only now does nobody read them any more (ENG-PUBLISH-8): an engine whose call has failed may be at it yet.
+    copy.giveBack()
+    return way.answer(trace, stored)
+  }
+
+  async #putStream<T>(content: Stream, way: Way<T>, request: PutRequest): Promise<Published> {
+    const endStream = this.#beginStream()
+    try {
+      await way.ready(request)
+      const length = request.length ?? content.length
+      return await putStream(way.parts, { ...request, length }, content.pull, this.#parts.lifecycle.closing)
+    } finally {
+      endStream()
+    }
   }
 
   #request(options: PutOptions | undefined): PutRequest {
@@ -135,10 +151,14 @@ export class Putting {
     return putRequestOf(options, { algorithm: config.algorithm, maxLength: config.maxLength })
   }
 
-  async #ready(request: PutRequest): Promise<void> {
+  readonly #ready = (request: PutRequest): Promise<void> | undefined => {
+    const waiting = this.#parts.pool.establish()
+    return request.pin ? waiting : this.#unpinned(waiting)
+  }
+
+  async #unpinned(waiting: Promise<void> | undefined): Promise<void> {
+    await waiting
     const { pool } = this.#parts
-    await pool.establish()
-    if (request.pin) return
     const record = (await pool.record()) as PoolRecord
     assertUnpinnedAllowed(pool.catalog.form, record.windowDelayMs)
   }
@@ -160,14 +180,15 @@ export class Putting {
     }
   }
 
-  #noted(trace: OperationTrace, stored: Stored): Stored {
-    const { key, length, entry } = stored
-    Object.assign(trace, { key, length, tier: entry.place.tier })
+  readonly #noted = (trace: OperationTrace, stored: Published): Published => {
+    trace.key = stored.key
+    trace.length = stored.length
+    trace.tier = stored.entry.place.tier
     this.#parts.onPut()
     return stored
   }
 
-  #stored(trace: OperationTrace, stored: Stored): PutReceipt {
+  readonly #stored = (trace: OperationTrace, stored: Published): PutReceipt => {
     const { key, length, outcome, pin } = this.#noted(trace, stored)
     return this.#receipts.receipt(key, length, outcome !== 'existed', pin)
   }

@@ -16,8 +16,8 @@ class Receipt implements PutReceipt {
     this.pin = pin
   }
 
-  async release(): Promise<void> {
-    await this.pin?.release()
+  release(): Promise<void> {
+    return this.pin === undefined ? Promise.resolve() : this.pin.release()
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -8,7 +8,13 @@ const key = formatKey('blake3', Buffer.alloc(32, 7))
 
 function pinState(): { state: PinState; ended: () => number; makeStale: () => void } {
   let [isCurrent, ended] = [true, 0]
-  const state = new PinState({ key, length: 42, isCurrent: () => isCurrent, end: () => void ended++ })
+  const keeper = {
+    get isCurrent() {
+      return isCurrent
+    },
+    end: () => void ended++
+  }
+  const state = new PinState(key, 42, keeper)
   const makeStale = () => {
     isCurrent = false
   }

@@ -58,9 +58,9 @@ export class GroupCommit {
   }
 
   /** Resolves once the job's transaction is committed. @throws what the job or its commit threw; then nothing was kept. */
-  async submit<T>(job: Job<T>, call: Call): Promise<T> {
-    refuseIfOver(call)
+  submit<T>(job: Job<T>, call: Call): Promise<T> {
     return new Promise<T>((resolve, reject) => {
+      refuseIfOver(call)
       this.#queue.push({ job, call, resolve, reject, isAlone: false, giveUpAt: Infinity, busy: undefined })
       if (!this.#isAtWork) void this.#work()
     })

@@ -95,15 +95,13 @@ export const CORE = [
   {
     name: 'a release names every generation to come',
     breaks: 'a release names the generation it took (pins.ts)',
-    edits: [edit('pins.ts', 'this.#idOf(key, held.minted)', 'this.#idOf(key, held.minted + 1_000)')],
+    edits: [edit('pins.ts', 'this.#idOf(key, minted)', 'this.#idOf(key, minted + 1_000)')],
     killedBy: durable('one instance: put | put and keep || delete')
   },
   {
     name: 'a release does not wait for puts under way',
-    breaks: 'a key is counted from before its transaction (pins.ts)',
-    edits: [
-      edit('pins.ts', 'if (held.pending > 0 || held.states.size > 0) return', 'if (held.states.size > 0) return')
-    ],
+    breaks: 'a key is counted from before its transaction (held.ts)',
+    edits: [edit('held.ts', 'this.pending === 0 && this.states.size === 0', 'this.states.size === 0')],
     killedBy: own('pins', 'a put under way keeps the row of one released meanwhile')
   },
   {
@@ -112,8 +110,8 @@ export const CORE = [
     edits: [
       edit(
         'pins.ts',
-        'if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun\n    const isCurrent',
-        'if (begun.monotonicMs > 0) held.renewed = instant()\n    const isCurrent'
+        'if (held.renewed.monotonicMs <= begun.monotonicMs) held.renewed = begun\n    const state',
+        'if (begun.monotonicMs > 0) held.renewed = instant()\n    const state'
       )
     ],
     killedBy: durable('hand over with a renewal, time passes | delete')
@@ -154,7 +152,7 @@ export const CORE = [
     name: 'a put trusts an entry without a look at its bytes',
     breaks: 'an entry that is found is looked at before it is trusted (publish.ts)',
     edits: [
-      edit('publish.ts', "if (published?.outcome !== 'existed') return published", 'if (attempt >= 0) return published')
+      edit('publish.ts', "if (published.outcome !== 'existed') return published", 'if (attempt >= 0) return published')
     ],
     killedBy: durable('put that heals, without a pin | repair')
   },

@@ -123,6 +123,8 @@ export interface Catalog {
    * ENG-PUBLISH-6 MUST, on created, existed and healed, write the pin row or renew it (the highest generation stays, the expiry never
    *               moves back), and MUST mark every window row and delete mark of the key as cancelled, pin or no pin.
    * ENG-PUBLISH-7 Under an inline epoch the key MUST be protected until the epoch ends.
+   * ENG-PUBLISH-8 MUST have done with the memory of inline bodies when it resolves, and keep no view of it: core uses it again. Where it
+   *               rejects or misses its deadline it may still be reading, and core lets the memory go.
    */
   publish(items: readonly Publication[], call: Call): Promise<readonly PublishOutcome[]>
   /** ENG-PIN-1 MUST do for an entry that exists what ENG-PUBLISH-6 and -7 say, and answer it; absent is `undefined`. */

@@ -62,7 +62,7 @@ export interface PinId {
   readonly pin: PinRow
 }
 
-/** The bytes that a publication brings. `none` asks only for what is there. */
+/** The bytes that a publication brings. `none` asks only for what is there. The memory of a `body` is core's (ENG-PUBLISH-8). */
 export type PublishedBytes =
   | { readonly kind: 'none' }
   | { readonly kind: 'inline'; readonly body: Uint8Array }
