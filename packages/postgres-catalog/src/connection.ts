@@ -49,11 +49,6 @@ export class Connection {
     return this.session.binaryRows({ text: this.#statements.of(text), params })
   }
 
-  /** `sent` is told when all has been sent: what is asked from then on travels along. */
-  copyIn(text: string, chunks: AsyncIterable<Uint8Array>, sent: () => void): Promise<void> {
-    return this.session.copyIn(this.#statements.of(text), chunks, sent)
-  }
-
   /** Resolves with the number of rows it touched. */
   run(text: string, ...values: Param[]): Promise<number> {
     return this.session.run(this.#statements.of(text), values)

@@ -13,8 +13,9 @@ import { ServerError, type ServerFields } from './failure.js'
 import { type Binary, Pipeline } from './messages.js'
 
 export interface Statement {
-  /** One of a fixed number: it is kept by the session. */
+  /** One of a fixed number: it is kept by the session, unless it is said `once`. */
   readonly text: string
+  readonly once?: boolean
   readonly params?: readonly Binary[]
   /** Makes room for its rows, from their first value on; without it each long value has memory of its own. Called for each time it runs. */
   readonly room?: () => Room
@@ -87,13 +88,13 @@ export class Lane {
   ask(statements: readonly Statement[]): Promise<Outcome> {
     const pipeline = new Pipeline()
     const names = new Map<number, string>()
-    for (const [place, { text, params = [] }] of statements.entries()) {
-      let name = this.#prepared.get(text)
+    for (const [place, { text, params = [], once = false }] of statements.entries()) {
+      let name = once ? '' : this.#prepared.get(text)
       if (name === undefined) {
         name = `alkblobs_${++this.#names}`
         names.set(place, name)
-        pipeline.parse(name, text)
       }
+      if (once || names.has(place)) pipeline.parse(name, text)
       pipeline.bind(name, params)
       pipeline.execute()
     }
