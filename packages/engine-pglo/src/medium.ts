@@ -6,7 +6,7 @@
  * the failure is transient.
  */
 import { type Algorithm, type Call, type Claim, EngineFault, type PoolId } from '@alkblobs/core/engine'
-import type { Param, Session, Sessions, Value } from '@alkblobs/postgres-session'
+import type { Param, Session, Sessions, Statement, Value } from '@alkblobs/postgres-session'
 import type { Holder } from './bodies/holder.js'
 import { sqlStateOf } from './classify.js'
 import type { Tables } from './schema.js'
@@ -58,10 +58,10 @@ export async function ask<Row extends readonly Value[]>(
   )
 }
 
-/** The same in binary form, for a statement whose text is another one each time. */
-export async function askBinary(medium: Medium, call: Call, query: string): Promise<(Buffer | null)[][]> {
+/** The same in binary form. */
+export async function askBinary(medium: Medium, call: Call, statement: Statement): Promise<(Buffer | null)[][]> {
   checkCall(call)
-  const asked = medium.sessions.ask(call, session => session.binaryRows(query))
+  const asked = medium.sessions.ask(call, session => session.binaryRows(statement))
   return believed(
     medium,
     asked.then(rows => rows.map(([poolId, ...rest]) => [String(poolId) as PoolId, ...rest] as const))

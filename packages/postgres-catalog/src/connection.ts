@@ -1,5 +1,5 @@
 /** A session as the catalog speaks to it: statements name tables as `$.entries`, which becomes the pool's own schema. */
-import type { Param, Session, Value } from '@alkblobs/postgres-session'
+import type { Binary, Param, Row, Session, Value } from '@alkblobs/postgres-session'
 import { quoteIdentifier } from '@alkblobs/postgres-session'
 
 /** The statements of one schema, each put together once. */
@@ -45,14 +45,8 @@ export class Connection {
     return (await this.rows<R>(text, ...values))[0]
   }
 
-  /** For a text that is another one each time. */
-  binaryRows(query: string): Promise<(Buffer | null)[][]> {
-    return this.session.binaryRows(this.#statements.qualified(query))
-  }
-
-  /** `sent` is told when all has been sent: what is asked from then on travels along. */
-  copyIn(text: string, chunks: AsyncIterable<Uint8Array>, sent: () => void): Promise<void> {
-    return this.session.copyIn(this.#statements.of(text), chunks, sent)
+  binaryRows(text: string, ...params: Binary[]): Promise<Row[]> {
+    return this.session.binaryRows({ text: this.#statements.of(text), params })
   }
 
   /** Resolves with the number of rows it touched. */

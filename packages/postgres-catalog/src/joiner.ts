@@ -2,7 +2,7 @@
  * Joins the items of concurrent calls: what waits when a transaction begins is committed together, and pays for one sync.
  *
  *   1. A call queues its items and asks for a turn of the event loop. All that queues in the same turn joins.
- *   2. While a lane is free it takes a batch from the head of the queue, up to ITEMS_MAX and BYTES_MAX, and runs it.
+ *   2. While a lane is free it takes a batch of one kind from the head of the queue, up to ITEMS_MAX and BYTES_MAX, and runs it.
  *   3. An item that could not be decided beside others (somebody holds its row), and every item of a batch that failed, runs
  *      again alone, where it may wait: so an item fails only itself, and nobody waits behind a locked row of somebody else's.
  *   4. A lone item that meets contention is tried again, in turn with the others, until its deadline or the lock timeout.
@@ -30,6 +30,8 @@ export interface JoinedWork<I, O> {
   readonly nameOf: (item: I) => string
   /** Whether an item must not share a transaction. */
   readonly isAlone: (item: I) => boolean
+  /** A batch is of one kind. */
+  readonly kindOf: (item: I) => string
 }
 
 interface Queued<I, O> {
@@ -119,7 +121,9 @@ export class Joiner<I, O> {
     let next = 0
     for (; next < this.#queue.length && batch.length < ITEMS_MAX && bytes < BYTES_MAX; next++) {
       const queued = this.#queue[next] as Queued<I, O>
-      if (this.#underWay.has(this.#work.nameOf(queued.item))) {
+      const kind = this.#work.kindOf(queued.item)
+      const isOther = batch[0] !== undefined && this.#work.kindOf(batch[0].item) !== kind
+      if (isOther || this.#underWay.has(this.#work.nameOf(queued.item))) {
         left.push(queued)
         continue
       }

@@ -1,6 +1,6 @@
 /** What every part of the catalog works with: sessions, the schema, whether a pool is there, the form of keys. */
 import { type Algorithm, type BlobKey, type Call, EngineFault, type StageId } from '@alkblobs/core/engine'
-import type { Session, Sessions } from '@alkblobs/postgres-session'
+import type { Answer, Decision, Session, Sessions, Statement } from '@alkblobs/postgres-session'
 import { Connection } from './connection.js'
 import { CATALOG_PART, Layout } from './schema.js'
 import { isMissing, untilFree } from './waiting.js'
@@ -11,7 +11,7 @@ import { isMissing, untilFree } from './waiting.js'
  * none may collect all that follows and sort it. For the same reason what is looked up for each key is a subquery with a value:
  * for EXISTS the server may read the whole index into a hash, once for all keys.
  */
-const BY_INDEX = 'SET enable_seqscan = off; SET enable_bitmapscan = off'
+const BY_INDEX = ['SET enable_seqscan = off', 'SET enable_bitmapscan = off']
 
 export interface PoolSettings {
   readonly schema: string
@@ -21,6 +21,12 @@ export interface PoolSettings {
   readonly beside?: readonly string[]
   /** Where the lease's session comes from, if the others are not to make room for it. */
   readonly leaseSessions?: Sessions
+}
+
+/** See `Exchange`; the first statements are the same for every session. */
+export interface PoolExchange<T> {
+  readonly first: readonly Statement[]
+  readonly decide: (answers: readonly Answer[]) => Decision<T>
 }
 
 export class Pool {
@@ -105,15 +111,40 @@ export class Pool {
   }
 
   /** Work on a session that somebody else lends. */
-  async on<T>(
+  on<T>(
     lend: (step: (session: Session) => Promise<T>) => Promise<T>,
     call: Call,
     absent: () => T,
     work: (at: Connection) => Promise<T>
   ): Promise<T> {
+    return this.#found(call, absent, () => lend(session => this.#byIndex(session, work)))
+  }
+
+  /** A transaction in two messages, once. Its statements name tables as those of a `Connection` do. */
+  exchange<T>(call: Call, absent: () => T, { first, decide }: PoolExchange<T>): Promise<T> {
+    const named = (statements: readonly Statement[]) =>
+      statements.map(statement => ({ ...statement, text: this.textOf(statement.text) }))
+    return this.#found(call, absent, async () => {
+      let asked = 0
+      const result = await this.sessions.exchange(call, {
+        first: pid => {
+          asked = pid
+          return [...(this.#told.has(pid) ? [] : BY_INDEX.map(text => ({ text, once: true }))), ...named(first)]
+        },
+        decide: answers => {
+          const { result, last } = decide(answers.slice(-first.length))
+          return { result, last: named(last) }
+        }
+      })
+      this.#told.add(asked)
+      return result
+    })
+  }
+
+  async #found<T>(call: Call, absent: () => T, work: () => Promise<T>): Promise<T> {
     if (!(await this.isThere(call))) return absent()
     try {
-      return await lend(session => this.#byIndex(session, work))
+      return await work()
     } catch (error) {
       if (!isMissing(error)) throw error
       // Somebody removed the schema, or something in it: the first is absence, the second is not.
@@ -127,7 +158,7 @@ export class Pool {
   async #byIndex<T>(session: Session, work: (at: Connection) => Promise<T>): Promise<T> {
     const at = this.connection(session)
     if (this.#told.has(session.pid)) return work(at)
-    const told = session.run(BY_INDEX)
+    const told = session.run(BY_INDEX.join('; '))
     const [answer] = await Promise.all([work(at), told])
     this.#told.add(session.pid)
     return answer

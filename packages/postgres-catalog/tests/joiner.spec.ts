@@ -14,7 +14,8 @@ function joinerOf(run: Run, lanes = 1, lockTimeoutMs = 500) {
     },
     bytesOf: (item: string) => (item.startsWith('big') ? 2 ** 21 : 1),
     nameOf: (item: string) => item.slice(-1),
-    isAlone: (item: string) => item.startsWith('alone')
+    isAlone: (item: string) => item.startsWith('alone'),
+    kindOf: (item: string) => (item.startsWith('other') ? 'other' : 'one')
   }
   return { batches, joiner: new Joiner<string, string>(work, lanes, lockTimeoutMs) }
 }
@@ -46,6 +47,16 @@ describe('the joiner', () => {
     const answers = await Promise.all([joiner.submit(['a', 'b'], call()), joiner.submit(['c'], call())])
     expect(answers).toEqual([['A', 'B'], ['C']])
     expect(batches).toEqual([['a', 'b', 'c']])
+  })
+
+  test('keeps kinds apart: the head of the queue says which is next', async () => {
+    const { joiner, batches } = joinerOf(echo)
+    const answers = await joiner.submit(['a', 'other b', 'c', 'other d'], call())
+    expect(answers).toEqual(['A', 'OTHER B', 'C', 'OTHER D'])
+    expect(batches).toEqual([
+      ['a', 'c'],
+      ['other b', 'other d']
+    ])
   })
 
   test('collects what comes while all lanes are taken', async () => {

@@ -10,40 +10,35 @@
  */
 import type { Socket } from 'node:net'
 import { type Call, EngineFault } from '@alkblobs/core/engine'
-import postgres from 'postgres'
+import type postgres from 'postgres'
+import type { Row } from './answers.js'
+import { Channel } from './channel.js'
 import { endsSession } from './classify.js'
 import type { CheckedConfig, Timeouts } from './config.js'
 import { copyIn, copyOut } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
+import { type Answer, type DriverQuery, openDriver } from './driver.js'
 import { withoutSecrets } from './failure.js'
+import { Lane, type Outcome, type Statement } from './lane.js'
 import { type Origin, originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
 import { openTransport } from './transport.js'
-import { type Column, decodeRow, encode, type Param, UNTOUCHED, type Value } from './values.js'
+import { type Speaker, Turns } from './turns.js'
+import { decodeRow, encode, type Param, type Value } from './values.js'
 
+/** A prepared statement whose table has changed, or that somebody has dropped. */
+const STALE = /^(0A000|26000)$/
 /** Longest a friendly goodbye may take. */
 const GOODBYE_MS = 1_000
-
-/** The driver's answer to a statement; of several statements, one each. */
-interface Answer extends ReadonlyArray<(Buffer | null)[]> {
-  readonly count: number | null
-  readonly command: string | null
-  readonly columns: readonly Column[] | null
-  readonly state: { readonly pid: number | null } | null
-}
-/** A statement of the driver's. `resolve` and `reject` are how it tells the outcome, to whoever has put himself there. */
-export interface DriverQuery extends Promise<Answer> {
-  resolve: (value: unknown) => void
-  reject: (error: unknown) => void
-  raw(): DriverQuery
-  execute(): DriverQuery
-}
 
 export class Connection {
   readonly #config: CheckedConfig
   readonly #sql: postgres.Sql
   readonly #waiting = new Set<(error: unknown) => void>()
   readonly #lost = new AbortController()
+  readonly #channel = new Channel()
+  readonly #lane = new Lane(this.#channel, reason => this.kill(reason))
+  readonly #turns = new Turns()
   #socket: Socket | undefined
   #isHanded = false
   #fate: { readonly error: unknown } | undefined
@@ -63,7 +58,7 @@ export class Connection {
 
   private constructor(config: CheckedConfig) {
     this.#config = config
-    this.#sql = postgres(this.#options())
+    this.#sql = openDriver(config, () => this.#hand())
   }
 
   /** A connection that is ready for statements. @throws as the driver and the system do, without secrets. */
@@ -114,21 +109,48 @@ export class Connection {
     return { count: answer.count ?? 0, command: answer.command ?? '' }
   }
 
-  /** See `Session.binaryRows`. */
-  async binaryRows(query: string): Promise<(Buffer | null)[][]> {
-    if (this.#fate !== undefined) throw this.#fate.error
-    const text = `DECLARE alkblobs_rows BINARY NO SCROLL CURSOR FOR ${query}; FETCH ALL alkblobs_rows; CLOSE alkblobs_rows`
-    const asked = this.#sql.unsafe(text) as unknown as DriverQuery
-    const answers = (await this.#answer(asked.raw().execute())) as unknown as readonly Answer[]
-    return Array.from(answers[1] ?? [])
+  /** See `Session.binaryRows`. Not in a transaction a statement whose plan has become stale is prepared anew. */
+  async binaryRows(statement: Statement): Promise<Row[]> {
+    const first = await this.exchange([statement])
+    const isStale = first.error !== undefined && STALE.test(first.error.code)
+    if (isStale) this.#lane.forget()
+    const outcome = isStale ? await this.exchange([statement]) : first
+    if (outcome.error !== undefined) throw first.error
+    return outcome.answers[0]?.rows ?? []
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
-    return copyIn(this.#lane(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
+  /** Statements in one message, answered in one. Rejects only for a connection that ends. */
+  async exchange(statements: readonly Statement[]): Promise<Outcome> {
+    await this.#enter('lane')
+    try {
+      const outcome = await this.until(this.#lane.ask(statements))
+      if (endsSession(outcome.error)) this.#isSpoiled = true
+      return outcome
+    } finally {
+      this.#turns.leave()
+    }
   }
 
-  copyOut(sql: string): AsyncIterable<Buffer> {
-    return copyOut(this.#lane(), () => this.#sql.unsafe(sql) as unknown as DriverQuery)
+  async copyIn(
+    sql: string,
+    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+    sent?: () => void
+  ): Promise<void> {
+    await this.#enter('driver')
+    try {
+      await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
+    } finally {
+      this.#turns.leave()
+    }
+  }
+
+  async *copyOut(sql: string): AsyncGenerator<Buffer> {
+    await this.#enter('driver')
+    try {
+      yield* copyOut(this.#passage(), () => this.#sql.unsafe(sql) as unknown as DriverQuery)
+    } finally {
+      this.#turns.leave()
+    }
   }
 
   /** Ends the connection and, with this reason, whatever is waiting for it. Nothing that was asked is known to have happened. */
@@ -151,6 +173,9 @@ export class Connection {
       socket.ref()
       const closed = new Promise<void>(resolve => socket.once('close', () => resolve()))
       const late = setTimeout(() => this.kill(new EngineFault('transient', 'the session did not end')), GOODBYE_MS)
+      // The driver waits for what it was asked itself, and knows nothing of exchanges.
+      const turn = this.#turns.enter('driver')
+      if (turn !== undefined) await Promise.race([turn, closed])
       this.#sql.end().catch(() => undefined)
       await closed
       clearTimeout(late)
@@ -203,7 +228,7 @@ export class Connection {
   }
 
   async #start(timeouts: Timeouts): Promise<void> {
-    this.#socket = await this.until(openTransport(this.#config, socket => this.#adopt(socket)))
+    await this.until(openTransport(this.#config, this.#channel, socket => this.#adopt(socket)))
     const answer = await this.#ask(SETTING_STATEMENT, settingParams(this.#config, timeouts))
     const [row] = answer
     const [pid, version, startedAt] = row === undefined ? [] : decodeRow(row, answer.columns ?? [])
@@ -231,55 +256,38 @@ export class Connection {
     socket.once('close', () => over())
   }
 
-  #options(): postgres.Options<{ text: postgres.PostgresType<string> }> {
-    const { user, password, database, host, port, applicationName } = this.#config
-    const options = {
-      host,
-      port,
-      user,
-      password,
-      database,
-      ssl: false,
-      max: 1,
-      idle_timeout: 0,
-      max_lifetime: null,
-      connect_timeout: 0,
-      keep_alive: null,
-      backoff: () => 0,
-      fetch_types: false,
-      prepare: true,
-      debug: false,
-      types: UNTOUCHED,
-      connection: { application_name: applicationName },
-      sslnegotiation: null,
-      onnotice: () => undefined,
-      socket: () => this.#hand()
-    }
-    // The driver's types do not know of `socket`, which its documentation names.
-    return options as unknown as postgres.Options<{ text: postgres.PostgresType<string> }>
-  }
-
-  #hand(): Promise<Socket> {
-    const socket = this.#socket
-    if (this.#isHanded || socket === undefined || this.#fate !== undefined) {
+  #hand(): Promise<unknown> {
+    if (this.#isHanded || this.#fate !== undefined) {
       return Promise.reject(new EngineFault('transient', 'the connection is gone'))
     }
     this.#isHanded = true
-    return Promise.resolve(socket)
+    return Promise.resolve(this.#channel.driversSide)
   }
 
   async #ask(sql: string, params: readonly Param[]): Promise<Answer> {
-    if (this.#fate !== undefined) throw this.#fate.error
     const texts = params.map(encode)
-    const options = texts.length === 0 ? { simple: true } : { prepare: true }
-    const query = this.#sql.unsafe(sql, texts as string[], options) as unknown as DriverQuery
-    const answer = await this.#answer(query.raw().execute())
-    // Several statements in one text have several answers, in a plain list.
-    return 'command' in answer ? answer : ((answer as readonly Answer[]).at(-1) as Answer)
+    const turn = this.#enter('driver')
+    // Not awaited without need: statements are sent in the turn in which they are asked for.
+    if (turn !== undefined) await turn
+    try {
+      const options = texts.length === 0 ? { simple: true } : { prepare: true }
+      const query = this.#sql.unsafe(sql, texts as string[], options) as unknown as DriverQuery
+      const answer = await this.#answer(query.raw().execute())
+      // Several statements in one text have several answers, in a plain list.
+      return 'command' in answer ? answer : ((answer as readonly Answer[]).at(-1) as Answer)
+    } finally {
+      this.#turns.leave()
+    }
   }
 
-  #lane() {
+  /** @throws what the connection has ended of. */
+  #enter(speaker: Speaker): Promise<void> | undefined {
     if (this.#fate !== undefined) throw this.#fate.error
+    const turn = this.#turns.enter(speaker)
+    return turn && this.until(turn)
+  }
+
+  #passage() {
     const socket = this.#socket as Socket
     return {
       socket,

@@ -7,6 +7,7 @@
  *   tail   int16 -1
  */
 import { EngineFault } from '@alkblobs/core/engine'
+import { int4 } from './binary.js'
 
 /** One value as the type's binary form: bytes and text as they are, numbers big-endian. `null` is NULL. */
 export type Field = Uint8Array | null
@@ -124,40 +125,4 @@ function int2(value: number): Buffer {
   const field = Buffer.allocUnsafe(2)
   field.writeInt16BE(value)
   return field
-}
-
-/** For a column of type `integer`. */
-export function int4(value: number): Buffer {
-  const field = Buffer.allocUnsafe(4)
-  field.writeInt32BE(value)
-  return field
-}
-
-/** For a column of type `oid`. */
-export function oid(value: number): Buffer {
-  const field = Buffer.allocUnsafe(4)
-  field.writeUInt32BE(value)
-  return field
-}
-
-/** For a column of type `bigint`. */
-export function int8(value: number | bigint): Buffer {
-  const field = Buffer.allocUnsafe(8)
-  field.writeBigInt64BE(BigInt(value))
-  return field
-}
-
-/** Byte strings as a constant list, for what takes no parameters. */
-export function byteaListLiteral(list: readonly Uint8Array[]): string {
-  // Within the text of an array a backslash is written twice.
-  return `'{${list.map(bytes => `\\\\x${hexOf(bytes)}`).join()}}'::pg_catalog.bytea[]`
-}
-
-/** Bytes as a constant, for COPY, which takes no parameters. Hexadecimal digits need no quoting in any setting. */
-export function byteaLiteral(bytes: Uint8Array): string {
-  return `pg_catalog.decode('${hexOf(bytes)}', 'hex')`
-}
-
-function hexOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('hex')
 }

@@ -10,7 +10,7 @@
 import type { Socket } from 'node:net'
 import type { Readable, Stream, Writable } from 'node:stream'
 import { EngineFault } from '@alkblobs/core/engine'
-import type { DriverQuery } from './connection.js'
+import type { DriverQuery } from './driver.js'
 
 /** What a copy needs of its connection. */
 interface Lane {

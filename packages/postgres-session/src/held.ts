@@ -1,6 +1,8 @@
 /** A session of one's own: for a lock that lives as long as it, or a transaction that lasts. */
 import { type Call, EngineFault } from '@alkblobs/core/engine'
+import type { Row } from './answers.js'
 import type { Connection } from './connection.js'
+import type { Statement } from './lane.js'
 import type { Begun, LostAnswer } from './outcome.js'
 import { heard, over, type Session } from './session.js'
 import { begin, commit, rollback } from './transaction.js'
@@ -63,8 +65,8 @@ export class Held implements HeldSession {
     return heard(this.during(anyCall(), session => session.run(sql, params)))
   }
 
-  binaryRows(query: string): Promise<(Buffer | null)[][]> {
-    return heard(this.during(anyCall(), session => session.binaryRows(query)))
+  binaryRows(statement: Statement): Promise<Row[]> {
+    return heard(this.during(anyCall(), session => session.binaryRows(statement)))
   }
 
   /** The producer may be anybody, so only the end of the session bounds it. */

@@ -1,6 +1,8 @@
 /** What a user of a session sees, for as long as it is his. */
 import { type Call, EngineFault } from '@alkblobs/core/engine'
+import type { Row } from './answers.js'
 import type { Connection } from './connection.js'
+import type { Statement } from './lane.js'
 import type { Param, Value } from './values.js'
 
 export interface Session {
@@ -15,11 +17,10 @@ export interface Session {
   /** Says how many rows were touched. Without parameters the text may hold several statements, which are one transaction. */
   run(sql: string, params?: readonly Param[]): Promise<number>
   /**
-   * Rows of a query in the binary form of their types, through a cursor, in one message each way: bytes cost a quarter of what they cost
-   * as hexadecimal text. For queries without parameters, since none can be given: put them in as constants (`byteaLiteral`). The text
-   * may be another one each time, for nothing is prepared. Fields share memory with their neighbours, with nothing else.
+   * Rows in the binary form of their types, parameters too: bytes cost a quarter of what they cost as hexadecimal text. Values that are
+   * long have memory of their own, or that of the statement's `room`. Long parameters must stay as they are until it settles.
    */
-  binaryRows(query: string): Promise<(Buffer | null)[][]>
+  binaryRows(statement: Statement): Promise<Row[]>
   /**
    * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for.
    * `sent` is told when the last one is on its way: statements issued from then on, and not before, travel along.
@@ -50,8 +51,8 @@ export class Borrowed implements Session {
     return heard(this.#mine(async connection => (await connection.run(sql, params)).count))
   }
 
-  binaryRows(query: string): Promise<(Buffer | null)[][]> {
-    return heard(this.#mine(connection => connection.binaryRows(query)))
+  binaryRows(statement: Statement): Promise<Row[]> {
+    return heard(this.#mine(connection => connection.binaryRows(statement)))
   }
 
   copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {

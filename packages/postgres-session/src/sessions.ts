@@ -8,7 +8,7 @@ import { type LostAnswer, settle } from './outcome.js'
 import { checkProcess, checkProxy } from './pooling.js'
 import { Places, type Use } from './queue.js'
 import { over, type Session } from './session.js'
-import { type Attempt, inTransaction } from './transaction.js'
+import { type Attempt, type Exchange, inExchange, inTransaction } from './transaction.js'
 
 /** A session that nobody used for so long is not worth a place on the server. */
 const IDLE_MS = 60_000
@@ -50,9 +50,21 @@ export class Sessions {
    * One transaction (READ COMMITTED): committed when this resolves, rolled back when it rejects, and only with an EngineFault
    * `outcome-unknown` it is not known which: the answer to the commit was lost, and nobody could say before the deadline. What lost against others (40001, 40P01, 55P03) is a `conflict` and may be run again.
    */
-  async transaction<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+  transaction<T>(call: Call, work: (session: Session) => Promise<T>): Promise<T> {
+    return this.#transaction(call, (connection, begun) => inTransaction(connection, call, work, begun))
+  }
+
+  /** The same in two messages each way: `decide` is told what the first statements answered, and waits for nothing. */
+  exchange<T>(call: Call, exchange: Exchange<T>): Promise<T> {
+    return this.#transaction(call, (connection, begun) => inExchange(connection, call, exchange, begun))
+  }
+
+  async #transaction<T>(
+    call: Call,
+    run: (connection: Connection, begun: () => void) => Promise<Attempt<T>>
+  ): Promise<T> {
     for (;;) {
-      const attempt = await this.#borrow(call, (connection, isFresh) => attemptOn(connection, isFresh, call, work))
+      const attempt = await this.#borrow(call, (connection, isFresh) => attemptOn(connection, isFresh, call, run))
       if (attempt === undefined) continue
       // Asked when the place is free again: whoever waits for one may be whom it takes to find out.
       if (attempt.lost !== undefined) await this.#settle(attempt.lost, call)
@@ -194,14 +206,13 @@ async function attemptOn<T>(
   connection: Connection,
   isFresh: boolean,
   call: Call,
-  work: (session: Session) => Promise<T>
+  run: (connection: Connection, begun: () => void) => Promise<Attempt<T>>
 ): Promise<Attempt<T> | undefined> {
   let isBegun = false
   try {
-    const begun = () => {
+    return await run(connection, () => {
       isBegun = true
-    }
-    return await inTransaction(connection, call, work, begun)
+    })
   } catch (error) {
     if (isBegun || isFresh || connection.isAlive || call.signal?.aborted || remaining(call) <= 0) throw error
     return undefined

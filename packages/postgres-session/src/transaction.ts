@@ -14,11 +14,13 @@ import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type { Connection } from './connection.js'
 import { remaining, within } from './deadline.js'
 import { ServerError } from './failure.js'
+import type { Answer, Statement } from './lane.js'
 import { type Begun, LostAnswer } from './outcome.js'
 import { Borrowed, type Session } from './session.js'
 
-/** The number by which a lost answer can be asked for comes with it, in one message; a standby, which gives none, may read. */
-const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED; SELECT
+const BEGIN = 'BEGIN ISOLATION LEVEL READ COMMITTED'
+/** The number by which a lost answer can be asked for comes with BEGIN, in one message; a standby, which gives none, may read. */
+const NUMBER = `SELECT
   CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_xact_id()::text END,
   CASE WHEN NOT pg_catalog.pg_is_in_recovery() THEN pg_catalog.pg_current_wal_flush_lsn()::text END`
 /** A rollback has nothing to wait for; a server that takes longer is not there. */
@@ -30,6 +32,20 @@ const ANSWER_PART = 0.75
 export interface Attempt<T> {
   readonly result: T
   readonly lost: LostAnswer | undefined
+}
+
+/** A transaction of which all that follows is known when its first statements are answered. */
+export interface Exchange<T> {
+  /** For a session of this process. */
+  readonly first: (pid: number) => readonly Statement[]
+  /** @throws to have it rolled back. */
+  readonly decide: (answers: readonly Answer[]) => Decision<T>
+}
+
+export interface Decision<T> {
+  readonly result: T
+  /** What is done before it is committed. */
+  readonly last: readonly Statement[]
 }
 
 /** Runs the work in a transaction on a connection that has none open; `begun` is told when there is something to undo. */
@@ -57,16 +73,58 @@ export async function inTransaction<T>(
 export async function begin(connection: Connection, call: Call): Promise<Begun | undefined> {
   const beganMs = performance.now()
   try {
-    const [row] = await connection.rows<[string | null, string | null]>(BEGIN)
-    const [xid, flushedLsn] = row ?? []
-    const { pid, startedAt, origin } = connection
-    return typeof xid === 'string' && typeof flushedLsn === 'string'
-      ? { xid, flushedLsn, beganMs, pid, startedAt, origin }
-      : undefined
+    const [row] = await connection.rows<[string | null, string | null]>(`${BEGIN}; ${NUMBER}`)
+    return begunBy(connection, beganMs, row)
   } catch (error) {
     // It may have failed half-way, in an open transaction.
     await rollback(connection, call)
     throw error
+  }
+}
+
+function begunBy(
+  { pid, startedAt, origin }: Connection,
+  beganMs: number,
+  [xid, flushedLsn]: readonly (string | null | undefined)[] = []
+): Begun | undefined {
+  return typeof xid === 'string' && typeof flushedLsn === 'string'
+    ? { xid, flushedLsn, beganMs, pid, startedAt, origin }
+    : undefined
+}
+
+/**
+ * The same in two messages: BEGIN with what comes first, COMMIT with what comes last. What follows a BEGIN that is refused or cancelled
+ * is passed over by the server, so nothing has to wait for it; and so is a COMMIT behind a statement that failed.
+ */
+export async function inExchange<T>(
+  connection: Connection,
+  call: Call,
+  { first, decide }: Exchange<T>,
+  begun: () => void
+): Promise<Attempt<T>> {
+  const unbind = connection.bindTo(call)
+  try {
+    const beganMs = performance.now()
+    const statements = first(connection.pid)
+    const { answers, error } = await connection.exchange([{ text: BEGIN, once: true }, { text: NUMBER }, ...statements])
+    let decision: Decision<T>
+    try {
+      if (error !== undefined) throw error
+      begun()
+      decision = decide(answers.slice(2))
+    } catch (reason) {
+      await rollback(connection, call)
+      throw reason
+    }
+    const mark = begunBy(
+      connection,
+      beganMs,
+      answers[1]?.rows[0]?.map(value => value?.toString() ?? null)
+    )
+    unbind()
+    return { result: decision.result, lost: await commit(connection, mark, call, decision.last) }
+  } finally {
+    unbind()
   }
 }
 
@@ -84,26 +142,40 @@ async function worked<T>(connection: Connection, call: Call, work: (session: Ses
 }
 
 /**
- * Commits; the signal of the call has no say any more. Answers what is missing if the answer is, and the connection has ended then.
- * @throws if it was rolled back.
+ * Commits, with statements that go before it in the same message; the signal of the call has no say any more. Answers what is missing if
+ * the answer is, and the connection has ended then. @throws if it was rolled back.
  */
 export async function commit(
   connection: Connection,
   begun: Begun | undefined,
-  call: Call
+  call: Call,
+  last: readonly Statement[] = []
 ): Promise<LostAnswer | undefined> {
   const unbind = bindCommit(connection, call)
   try {
-    const answer = await connection.run('COMMIT')
-    if (answer.command === 'COMMIT') return undefined
+    if ((await committed(connection, last)) === 'COMMIT') return undefined
   } catch (error) {
-    if (error instanceof ServerError && error.severity === 'ERROR') throw error
-    connection.kill(error)
-    return new LostAnswer(begun, error)
+    if (!(error instanceof ServerError && error.severity === 'ERROR')) {
+      connection.kill(error)
+      return new LostAnswer(begun, error)
+    }
+    // What failed may be a statement before the COMMIT, which was then passed over.
+    if (last.length > 0) await rollback(connection, call)
+    throw error
   } finally {
     unbind()
   }
   throw new EngineFault('unknown', 'a statement of the transaction had failed, so it was rolled back')
+}
+
+/** What the server calls what it did. */
+async function committed(connection: Connection, last: readonly Statement[]): Promise<string> {
+  if (last.length === 0) return (await connection.run('COMMIT')).command
+  const { answers, error } = await connection.exchange([...last, { text: 'COMMIT', once: true }])
+  const answer = answers[last.length]
+  // Once it is answered, no error that comes behind it takes it back.
+  if (answer !== undefined) return answer.command
+  throw error ?? new EngineFault('transient', 'a commit was not answered')
 }
 
 /** @throws what the connection has ended of, or for a deadline that has passed, before anything was asked. */

@@ -8,6 +8,7 @@
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { EngineFault } from '@alkblobs/core/engine'
+import type { Channel } from './channel.js'
 import type { CheckedConfig } from './config.js'
 
 /** Length 8, then the code 80877103. */
@@ -17,16 +18,31 @@ const NO = 'N'.charCodeAt(0)
 /** A silent peer is asked after this long; the system then gives it some tens of seconds. */
 const KEEP_ALIVE_MS = 10_000
 
-/** Connects; `onSocket` learns of every socket as soon as there is one, so that patience that ends can end it. */
-export async function openTransport(config: CheckedConfig, onSocket: (socket: Socket) => void): Promise<Socket> {
+/** Connects a channel; `onSocket` learns of every socket as soon as there is one, so that patience that ends can end it. */
+export async function openTransport(
+  config: CheckedConfig,
+  channel: Channel,
+  onSocket: (socket: Socket) => void
+): Promise<void> {
   const { host, port, tls } = config
-  const socket = host.startsWith('/') ? connectSocket(`${host}/.s.PGSQL.${port}`) : connectSocket({ host, port })
+  const wanted = host.startsWith('/') ? false : tls
+  const isPlain = wanted === false
+  const socket = connectSocket({
+    ...(host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port }),
+    ...(isPlain && { onread: channel.reading() })
+  })
   onSocket(socket)
   await event(socket, 'connect')
   socket.setNoDelay(true)
   socket.setKeepAlive(true, KEEP_ALIVE_MS)
-  const wanted = host.startsWith('/') ? false : tls
-  if (wanted === false) return socket
+  channel.carry(isPlain ? socket : await secured(socket, config, onSocket), isPlain)
+}
+
+async function secured(
+  socket: Socket,
+  { host, tls: wanted }: CheckedConfig,
+  onSocket: (socket: Socket) => void
+): Promise<Socket> {
   if (!(await offersTls(socket))) {
     if (wanted === 'prefer') return socket
     socket.destroy()

@@ -9,6 +9,7 @@
  * the consumer has one window the next ones are on their way.
  */
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
+import { int8 } from '@alkblobs/postgres-session'
 import { ask, askBinary, type Medium } from '../medium.js'
 import { parseLocator } from '../names.js'
 
@@ -74,24 +75,31 @@ function heard<T>(promise: Promise<T>): Promise<T> {
 }
 
 async function window(medium: Medium, stage: string, start: number, length: number, call: Call): Promise<Buffer> {
-  const end = start + length
-  const at = `least(p.at, ${OBJECT_LENGTH_MAX})`
-  const piece = `lo_get(e.loid, ${at}, least(${PIECE_LENGTH}, ${end} - p.at)::integer)`
-  const rows = await askBinary(
-    medium,
-    call,
-    `SELECT ${found(medium, piece, `'${stage}'`)},
-       generate_series(${start}::bigint, ${end - 1}, ${PIECE_LENGTH}) AS p (at) ORDER BY p.at`
-  )
-  const pieces = rows.map(([bytes]) => bytes)
-  // In memory of its own: its consumer may pass it on.
-  const whole = Buffer.allocUnsafeSlow(pieces.reduce((sum, bytes) => sum + (bytes?.length ?? 0), 0))
+  // In memory of its own, which its consumer may pass on; bytes are copied into it as they come.
+  const whole = Buffer.allocUnsafeSlow(length)
   let filled = 0
-  for (const bytes of pieces) {
-    if (bytes === null || bytes === undefined) throw new EngineFault('gone', 'nothing lies under the locator')
-    filled += bytes.copy(whole, filled)
+  const room = () => {
+    filled = 0
+    return (column: number, size: number) => {
+      if (column !== PIECE) return Buffer.allocUnsafe(size)
+      if (size > length - filled) throw new EngineFault('corrupt', 'a window is longer than was asked for')
+      filled += size
+      return whole.subarray(filled - size, filled)
+    }
   }
-  return whole
+  const params = [Buffer.from(stage.replaceAll('-', ''), 'hex'), int8(start), int8(start + length)]
+  const rows = await askBinary(medium, call, { text: windowStatement(medium), params, room })
+  if (rows.some(([bytes]) => bytes === null)) throw new EngineFault('gone', 'nothing lies under the locator')
+  return filled === length ? whole : Buffer.from(whole.subarray(0, filled))
+}
+
+/** The column of the statement below that has the bytes. */
+const PIECE = 1
+
+function windowStatement(medium: Medium): string {
+  const piece = `lo_get(e.loid, least(p.at, ${OBJECT_LENGTH_MAX}), least(${PIECE_LENGTH}, $3::bigint - p.at)::integer)`
+  return `SELECT ${found(medium, piece, '$1')},
+    generate_series($2::bigint, $3::bigint - 1, ${PIECE_LENGTH}) AS p (at) ORDER BY p.at`
 }
 
 /** The bytes really held, asked of the object itself; `undefined` if there is none while the claim is there. */

@@ -1,30 +1,19 @@
 /**
  * The second step of a publication: entries are made, or, where the key has one, locked. Items come in the order of their keys and
- * are made in it.
- *
- * Bodies go one of two ways. As one hexadecimal text in the parameters of the statement that looks as well: one message, and a key
- * that somebody else makes meanwhile is found. Or, where there are many bytes, in a binary COPY behind a look: a third of the
- * processor time, but a key that appears between the two breaks the transaction (23505), which then runs again the first way.
+ * are made in it. All bodies are one value, of which each item has a part: the server takes longer to read an array of them than to
+ * store it.
  */
-import { digestHexOf, digestOf, type Locator, type Publication } from '@alkblobs/core/engine'
-import { copyRows, type Field, int8, type Param } from '@alkblobs/postgres-session'
+import { digestOf, type Locator, type Publication } from '@alkblobs/core/engine'
+import {
+  type Binary,
+  byteaArray,
+  int4Array,
+  int8Array,
+  type Param,
+  type Row,
+  type Statement
+} from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
-
-/** From here on a COPY, which is a message more, is sooner done. */
-const COPIED_LENGTH_MIN = 48 * 1024
-
-export interface Way {
-  /** Whether bytes go by COPY. */
-  readonly isCopied: boolean
-  /** Whether locked entries are waited for; else they are left out. */
-  readonly waits: boolean
-}
-
-/** Whether a COPY is worth its while. */
-export function areHeavy(items: readonly Publication[]): boolean {
-  const length = items.reduce((sum, { bytes }) => sum + (bytes.kind === 'inline' ? bytes.body.byteLength : 0), 0)
-  return length >= COPIED_LENGTH_MIN
-}
 
 type Wait = '' | 'SKIP LOCKED'
 const FOUND = (wait: Wait) => `
@@ -34,10 +23,7 @@ const FOUND = (wait: Wait) => `
   )`
 const IS_THERE = '(SELECT true FROM $.entries e WHERE e.key = i.key) IS NOT NULL'
 const PROTOCOL = '(SELECT protocol FROM $.meta)'
-/**
- * One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. All bodies
- * come as one value, of which each item has a part: the server takes longer to read an array of them than to store it.
- */
+/** One row for each item: whether it was made, whether its entry is locked, whether there is one, the entry, the stamp. */
 const enter = (wait: Wait) => `
   WITH made AS (
     INSERT INTO $.entries (key, length, body, locator)
@@ -50,81 +36,94 @@ const enter = (wait: Wait) => `
   SELECT encode(i.key, 'hex'), m.key IS NOT NULL, f.key IS NOT NULL,
          ${IS_THERE}, f.length, f.held, f.locator, ${PROTOCOL}
   FROM unnest($1::bytea[]) AS i (key) LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
-const look = (wait: Wait) => `
-  WITH ${FOUND(wait)}
-  SELECT encode(i.key, 'hex'), false, f.key IS NOT NULL, ${IS_THERE}, f.length, f.held, f.locator, ${PROTOCOL}
-  FROM unnest($1::bytea[]) AS i (key) LEFT JOIN found f ON f.key = i.key`
+/** The same for items without stages, in binary form, with the number of each in place of its key. */
+const enterAtHand = (wait: Wait) => `
+  WITH made AS (
+    INSERT INTO $.entries (key, length, body)
+    SELECT key, length, substring($3::bytea FROM start FOR held)
+    FROM unnest($1::bytea[], $2::bigint[], $4::integer[], $5::integer[]) AS i (key, length, start, held)
+    WHERE start IS NOT NULL
+    ON CONFLICT (key) DO NOTHING RETURNING key
+  ), ${FOUND(wait)}
+  SELECT (i.n - 1)::integer, m.key IS NOT NULL, f.key IS NOT NULL, ${IS_THERE}, f.length, f.held, f.locator, ${PROTOCOL}
+  FROM unnest($1::bytea[]) WITH ORDINALITY AS i (key, n)
+  LEFT JOIN made m ON m.key = i.key LEFT JOIN found f ON f.key = i.key`
 const ENTER = enter('SKIP LOCKED')
 const ENTER_AND_WAIT = enter('')
-const LOOK = look('SKIP LOCKED')
-const LOOK_AND_WAIT = look('')
-const COPY = 'COPY $.entries (key, length, body, locator) FROM STDIN (FORMAT binary)'
+const AT_HAND = enterAtHand('SKIP LOCKED')
+const AT_HAND_AND_WAIT = enterAtHand('')
 
-export type EnteredRow = [
-  hex: string,
-  made: boolean,
-  locked: boolean,
-  there: boolean,
-  length: bigint | null,
-  held: number | null,
-  locator: Locator | null,
-  protocol: number | null
-]
-
-export interface Entering {
-  readonly rows: readonly EnteredRow[]
-  /** When the server has taken what was made. What is asked before that travels along, and fails if this does. */
-  readonly made: Promise<void>
+/** What became of an item: whether its entry was made, is locked, is there, what it is; and the stamp. */
+export interface Entered {
+  readonly made: boolean
+  readonly locked: boolean
+  readonly there: boolean
+  readonly length: bigint | null
+  readonly held: number | null
+  readonly locator: Locator | null
+  readonly protocol: number | null
 }
 
-/** Makes the entries of these items, which come in the order of their keys, or locks those that are there. */
-export async function enterAll(at: Connection, items: readonly Publication[], way: Way): Promise<Entering> {
-  if (way.isCopied) return enterByCopy(at, items, way.waits ? LOOK_AND_WAIT : LOOK)
-  const rows = await at.rows<EnteredRow>(way.waits ? ENTER_AND_WAIT : ENTER, ...parametersOf(items))
-  return { rows, made: Promise.resolve() }
+/** Makes the entries of these items, which come in the order of their keys, or locks those that are there; or, if `waits`, waits for them. */
+export async function enterAll(
+  at: Connection,
+  items: readonly Publication[],
+  waits: boolean
+): Promise<[hex: string, entered: Entered][]> {
+  const rows = await at.rows<TextRow>(waits ? ENTER_AND_WAIT : ENTER, ...parametersOf(items))
+  return rows.map(([hex, made, locked, there, length, held, locator, protocol]) => [
+    hex,
+    { made, locked, there, length, held, locator, protocol }
+  ])
 }
 
-/** The copy is asked for together with the look, whose answer it then waits for; so both take one message each way. */
-async function enterByCopy(at: Connection, items: readonly Publication[], look: string): Promise<Entering> {
-  const keys = items.map(({ key }) => digestOf(key))
-  const looked = at.rows<EnteredRow>(look, keys)
-  const absent = looked.then(rows => absentAmong(items, rows))
-  // If the look fails, that is what is thrown below.
-  absent.catch(() => undefined)
-  let sent = (): void => undefined
-  const isSent = new Promise<void>(resolve => {
-    sent = resolve
-  })
-  const made = at.copyIn(COPY, copyRows(fieldsOfAll(absent)), sent)
-  const rows = await looked
-  await Promise.race([isSent, made])
-  const hexes = new Set((await absent).map(({ key }) => digestHexOf(key)))
-  return { rows: rows.map(row => (hexes.has(row[0]) ? asMade(row) : row)), made }
+type TextRow = [string, boolean, boolean, boolean, bigint | null, number | null, Locator | null, number | null]
+
+/** The same for items without stages, as a statement; its rows are read by `enteredOf`. */
+export function entering(items: readonly Publication[], waits: boolean): Statement {
+  const { starts, lengths, bodies } = partsOf(items)
+  const params: Binary[] = [
+    byteaArray(items.map(({ key }) => digestOf(key))),
+    int8Array(items.map(({ length }) => length)),
+    bodies,
+    int4Array(starts),
+    int4Array(lengths)
+  ]
+  return { text: waits ? AT_HAND_AND_WAIT : AT_HAND, params }
 }
 
-function absentAmong(items: readonly Publication[], rows: readonly EnteredRow[]): Publication[] {
-  const hexes = new Set(rows.filter(([, , , there]) => !there).map(([hex]) => hex))
-  return items.filter(({ key, bytes }) => bytes.kind !== 'none' && hexes.has(digestHexOf(key)))
-}
-
-async function* fieldsOfAll(items: Promise<readonly Publication[]>): AsyncGenerator<readonly Field[]> {
-  for (const item of await items) yield fieldsOf(item)
-}
-
-function asMade([hex, , ...rest]: EnteredRow): EnteredRow {
-  return [hex, true, ...rest]
-}
-
-function fieldsOf({ key, length, bytes }: Publication): readonly Field[] {
-  const body = bytes.kind === 'inline' ? bytes.body : null
-  const locator = bytes.kind === 'staged' ? Buffer.from(bytes.locator) : null
-  return [digestOf(key), int8(length), body, locator]
+/** The number of the item, and what became of it. */
+export function enteredOf([n, made, locked, there, length, held, locator, protocol]: Row): [number, Entered] {
+  const is = (value: Buffer | null | undefined) => value?.[0] === 1
+  const entered = {
+    made: is(made),
+    locked: is(locked),
+    there: is(there),
+    length: length?.readBigInt64BE(0) ?? null,
+    held: held?.readInt32BE(0) ?? null,
+    locator: (locator?.toString() ?? null) as Locator | null,
+    protocol: protocol?.readInt32BE(0) ?? null
+  }
+  return [(n as Buffer).readInt32BE(0), entered]
 }
 
 function parametersOf(items: readonly Publication[]): Param[] {
+  const { starts, lengths, bodies } = partsOf(items)
+  return [
+    items.map(({ key }) => digestOf(key)),
+    items.map(({ length }) => length),
+    Buffer.concat(bodies),
+    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null)),
+    starts,
+    lengths
+  ]
+}
+
+/** Where the body of each item lies in all of them. Positions count from 1. */
+function partsOf(items: readonly Publication[]) {
   const starts: (number | null)[] = []
   const lengths: (number | null)[] = []
-  const bodies: string[] = []
+  const bodies: Uint8Array[] = []
   let start = 1
   for (const { bytes } of items) {
     const body = bytes.kind === 'inline' ? bytes.body : undefined
@@ -132,14 +131,7 @@ function parametersOf(items: readonly Publication[]): Param[] {
     lengths.push(body === undefined ? null : body.byteLength)
     if (body === undefined) continue
     start += body.byteLength
-    bodies.push(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('hex'))
+    bodies.push(body)
   }
-  return [
-    items.map(({ key }) => digestOf(key)),
-    items.map(({ length }) => length),
-    `\\x${bodies.join('')}`,
-    items.map(({ bytes }) => (bytes.kind === 'staged' ? bytes.locator : null)),
-    starts,
-    lengths
-  ]
+  return { starts, lengths, bodies }
 }

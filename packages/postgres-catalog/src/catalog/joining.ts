@@ -35,7 +35,7 @@ import { noPool, type Pool } from '../pool.js'
 import { giveUpAt, pause, refuseIfOver } from '../waiting.js'
 import { entryOf } from './entries.js'
 import { checkProtocol } from './meta.js'
-import { madeEntry } from './publish.js'
+import { madeEntry } from './outcome.js'
 
 /** What is needed of the driver's handle. */
 interface Handle {

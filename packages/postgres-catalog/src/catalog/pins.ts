@@ -12,7 +12,7 @@ import {
   type Publication,
   type RenewRequest
 } from '@alkblobs/core/engine'
-import type { Param } from '@alkblobs/postgres-session'
+import { byteaArray, float8Array, int8Array, type Param, type Statement, textArray } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 
@@ -95,6 +95,20 @@ export async function protect(at: Connection, items: readonly Publication[]): Pr
   const ttls = pinned.map(({ ttlMs }) => ttlMs)
   // Sent together, and run by the server one after the other.
   await Promise.all([cancelled, at.run(PIN, ...ids, ttls)])
+}
+
+/** The same, as statements. */
+export function protecting(items: readonly Publication[]): Statement[] {
+  const pinned = items.flatMap(({ key, pin }) => (pin === undefined ? [] : [{ key, ...pin }]))
+  const cancelling = { text: CANCEL, params: [byteaArray(items.map(({ key }) => digestOf(key)))] }
+  if (pinned.length === 0) return [cancelling]
+  const params = [
+    byteaArray(pinned.map(({ key }) => digestOf(key))),
+    textArray(pinned.map(({ row }) => row.owner)),
+    int8Array(pinned.map(({ row }) => row.generation)),
+    float8Array(pinned.map(({ ttlMs }) => ttlMs))
+  ]
+  return [cancelling, { text: PIN, params }]
 }
 
 export function pinsOf(pool: Pool): Pick<Catalog, 'renew' | 'release'> {

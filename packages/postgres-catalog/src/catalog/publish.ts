@@ -10,25 +10,18 @@
  *   4. In a new statement, which sees everything committed before 2: rows of the window are marked as cancelled,
  *   5. and pins are written, stamped by the server's clock as late as can be.
  *
- * Items of one key share what the first of them does; the others find the entry.
+ * Where no item has a stage and none heals, 2, 4 and 5 are what there is to do, and go in two messages (`at-hand.ts`).
  */
-import {
-  type Call,
-  type Catalog,
-  digestHexOf,
-  type Entry,
-  type Publication,
-  type PublishOutcome,
-  type StageId
-} from '@alkblobs/core/engine'
+import type { Call, Catalog, Publication, PublishOutcome, StageId } from '@alkblobs/core/engine'
 import type { Connection } from '../connection.js'
 import { AGAIN, Joiner } from '../joiner.js'
 import { noPool, type Pool } from '../pool.js'
-import { sqlStateOf } from '../waiting.js'
-import { areHeavy, type EnteredRow, enterAll, type Way } from './enter.js'
-import { entryOf, isSamePlace } from './entries.js'
+import { isAtHand, publishAtHand } from './at-hand.js'
+import { enterAll } from './enter.js'
+import { isSamePlace } from './entries.js'
 import { heal } from './heal.js'
 import { checkProtocol } from './meta.js'
+import { type Group, groupsOf, inOrder, madeEntry, type Outcome, otherOf, outcomeOf } from './outcome.js'
 import { protect } from './pins.js'
 import { endStages, lockStages } from './stages.js'
 
@@ -37,21 +30,14 @@ const JOIN_LOCK_MS = 100
 
 const PATIENCE = `SELECT set_config('lock_timeout', '${JOIN_LOCK_MS}ms', true)`
 
-type Outcome = PublishOutcome | typeof AGAIN
-
-/** Publications of one key in one transaction: `lead` is what is sent, the others find what it leaves. */
-interface Group {
-  readonly lead: Publication
-  readonly others: readonly Publication[]
-}
-
 export function publishOf(pool: Pool, lanes: number): Pick<Catalog, 'publish' | 'pin'> {
   const joiner = new Joiner<Publication, PublishOutcome>(
     {
       run: (items, alone, call) => run(pool, items, alone, call),
       bytesOf: ({ bytes }) => (bytes.kind === 'inline' ? bytes.body.byteLength : 0),
       nameOf: ({ key }) => key,
-      isAlone: ({ healing }) => healing !== undefined
+      isAlone: ({ healing }) => healing !== undefined,
+      kindOf: ({ bytes }) => (bytes.kind === 'staged' ? 'staged' : 'at hand')
     },
     lanes,
     pool.lockTimeoutMs
@@ -71,57 +57,47 @@ export function publishOf(pool: Pool, lanes: number): Pick<Catalog, 'publish' | 
 }
 
 async function run(pool: Pool, items: readonly Publication[], alone: boolean, call: Call): Promise<readonly Outcome[]> {
-  const way = { isCopied: areHeavy(items), waits: alone }
-  try {
-    return await runOnce(pool, items, way, call)
-  } catch (error) {
-    // Somebody made one of the entries meanwhile.
-    if (!way.isCopied || sqlStateOf(error) !== '23505') throw error
-    return runOnce(pool, items, { ...way, isCopied: false }, call)
-  }
-}
-
-async function runOnce(pool: Pool, items: readonly Publication[], way: Way, call: Call): Promise<readonly Outcome[]> {
-  const outcomes = await pool.once(call, noPool, async at => {
-    // Sent ahead; a failure of what follows it is what matters.
-    const patience = at.rows(PATIENCE)
-    const [outcomes] = await Promise.all([publishAll(at, items, way), patience])
-    return outcomes
-  })
+  const outcomes = items.every(isAtHand)
+    ? await publishAtHand(pool, items, { patience: PATIENCE, waits: alone }, call)
+    : await pool.once(call, noPool, async at => {
+        // Sent ahead; a failure of what follows it is what matters.
+        const patience = at.rows(PATIENCE)
+        const [outcomes] = await Promise.all([publishAll(at, items, alone), patience])
+        return outcomes
+      })
   return items.map(item => outcomes.get(item) ?? AGAIN)
 }
 
 async function publishAll(
   at: Connection,
   items: readonly Publication[],
-  way: Way
+  waits: boolean
 ): Promise<ReadonlyMap<Publication, Outcome>> {
   const outcomes = new Map<Publication, Outcome>()
   const groups = groupsOf(await withStages(at, items, outcomes))
   if (groups.size === 0) return outcomes
-  const leads = [...groups.values()].map(({ lead }) => lead).sort((one, other) => (one.key < other.key ? -1 : 1))
+  const leads = inOrder(groups).map(({ lead }) => lead)
   const protectedItems: Publication[] = []
   const endedStages: StageId[] = []
-  const { rows, made } = await enterAll(at, leads, way)
-  for (const row of rows) {
-    checkProtocol(row[7])
-    const { lead, others } = groups.get(row[0]) as Group
-    const outcome = await outcomeOf(at, lead, row)
+  for (const [hex, entered] of await enterAll(at, leads, waits)) {
+    checkProtocol(entered.protocol)
+    const { lead, others } = groups.get(hex) as Group
+    const outcome = await healed(at, lead, outcomeOf(lead, entered))
     outcomes.set(lead, outcome)
     for (const other of others) outcomes.set(other, otherOf(outcome))
     if (outcome === AGAIN || !('entry' in outcome)) continue
     protectedItems.push(lead, ...others)
     if (outcome.outcome !== 'existed' && lead.bytes.kind === 'staged') endedStages.push(lead.bytes.stage)
   }
-  const sent = [made]
+  const sent: Promise<void>[] = []
   if (endedStages.length > 0) sent.push(endStages(at, endedStages))
   if (protectedItems.length > 0) sent.push(protect(at, protectedItems))
-  await inOrder(sent)
+  await all(sent)
   return outcomes
 }
 
 /** Waits for what was sent together. The first that fails is why the others do. */
-async function inOrder(sent: readonly Promise<void>[]): Promise<void> {
+async function all(sent: readonly Promise<void>[]): Promise<void> {
   for (const step of sent) step.catch(() => undefined)
   for (const step of sent) await step
 }
@@ -142,38 +118,10 @@ async function withStages(
   })
 }
 
-/** By key, in hexadecimal digits. Whoever brings bytes leads: beside it one that asks only for what is there finds it. */
-function groupsOf(items: readonly Publication[]): Map<string, Group> {
-  const groups = new Map<string, Group>()
-  for (const item of items) {
-    const hex = digestHexOf(item.key)
-    const group = groups.get(hex)
-    if (group === undefined) groups.set(hex, { lead: item, others: [] })
-    else if (group.lead.bytes.kind === 'none') groups.set(hex, { lead: item, others: [group.lead, ...group.others] })
-    else groups.set(hex, { lead: group.lead, others: [...group.others, item] })
-  }
-  return groups
-}
-
-async function outcomeOf(at: Connection, item: Publication, row: EnteredRow): Promise<Outcome> {
-  const [, made, locked, there, length, held, locator] = row
-  if (made) return { outcome: 'created', entry: madeEntry(item) }
-  // Neither made nor locked: it came or went while we looked, or somebody holds it.
-  if (!locked) return item.bytes.kind === 'none' && !there ? { outcome: 'absent' } : AGAIN
-  const entry = entryOf(item.key, length as bigint, held, locator)
+/** Points the entry at the item's bytes, if it is the one that was found broken. */
+async function healed(at: Connection, item: Publication, outcome: Outcome): Promise<Outcome> {
   const { healing } = item
-  if (item.bytes.kind === 'none' || healing === undefined || !isSamePlace(entry.place, healing)) {
-    return { outcome: 'existed', entry }
-  }
-  return (await heal(at, entry, item)) ? { outcome: 'healed', entry: madeEntry(item) } : AGAIN
-}
-
-function otherOf(lead: Outcome): Outcome {
-  return lead !== AGAIN && 'entry' in lead ? { outcome: 'existed', entry: lead.entry } : lead
-}
-
-export function madeEntry({ key, length, bytes }: Pick<Publication, 'key' | 'length' | 'bytes'>): Entry {
-  return bytes.kind === 'inline'
-    ? entryOf(key, length, bytes.body.byteLength, null)
-    : entryOf(key, length, 0, bytes.kind === 'staged' ? bytes.locator : null)
+  if (healing === undefined || item.bytes.kind === 'none') return outcome
+  if (outcome === AGAIN || outcome.outcome !== 'existed' || !isSamePlace(outcome.entry.place, healing)) return outcome
+  return (await heal(at, outcome.entry, item)) ? { outcome: 'healed', entry: madeEntry(item) } : AGAIN
 }

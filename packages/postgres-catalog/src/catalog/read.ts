@@ -17,7 +17,7 @@ import {
   type Entry,
   type Locator
 } from '@alkblobs/core/engine'
-import { byteaListLiteral, watch } from '@alkblobs/postgres-session'
+import { byteaArray, int8, watch } from '@alkblobs/postgres-session'
 import type { Connection } from '../connection.js'
 import type { Pool } from '../pool.js'
 import { refuseIfOver } from '../waiting.js'
@@ -45,9 +45,9 @@ const SAME_MS = 20
 /** A share smaller than this is not worth a message of its own. */
 const READS_MIN = 16
 
-const READ = (keys: readonly Uint8Array[], lengthMax: number) => `
-  SELECT key, length, locator, octet_length(body), CASE WHEN octet_length(body) <= ${lengthMax} THEN body END
-  FROM $.entries WHERE key = ANY (${byteaListLiteral(keys)})`
+const READ = `
+  SELECT key, length, locator, octet_length(body), CASE WHEN octet_length(body) <= $2::bigint THEN body END
+  FROM $.entries WHERE key = ANY ($1::bytea[])`
 
 export class JoinedReads {
   readonly #pool: Pool
@@ -160,7 +160,7 @@ interface FoundRow {
 
 async function look(at: Connection, batch: readonly Waiting[], lengthMax: number): Promise<Map<string, FoundRow>> {
   const keys = [...new Set(batch.map(({ key }) => key))]
-  const rows = await at.binaryRows(READ(keys.map(digestOf), lengthMax))
+  const rows = await at.binaryRows(READ, byteaArray(keys.map(digestOf)), int8(lengthMax))
   return new Map(
     rows.map(([key, length, locator, held, body]) => {
       const bytes = held?.readInt32BE(0) ?? null
