@@ -4,7 +4,7 @@
  */
 import type { DropRecord, DropResult, StageId, Trashed } from './engine.js'
 import type { BlobKey } from './key.js'
-import { DROP_RETRY_MS, LEASE_WAITS_MS, PAGE_SIZE } from './limits.js'
+import { DROP_BATCH, DROP_RETRY_MS, LEASE_WAITS_MS } from './limits.js'
 import type { Pool } from './pool.js'
 
 /** A drop that did not succeed: its entry stays gone, its trash row stays for a later try. */
@@ -31,9 +31,9 @@ export async function dropTrash(pool: Pool, tally: Dropped, proceed: () => boole
   if (!pool.hasBodies) return
   let after: string | undefined
   while (proceed()) {
-    const page = await pool.catalog.trash(after, PAGE_SIZE)
+    const page = await pool.catalog.trash(after, DROP_BATCH)
     if (page.length > 0 && proceed()) await dropPage(pool, page, tally)
-    if (page.length < PAGE_SIZE) return
+    if (page.length < DROP_BATCH) return
     after = page.at(-1)?.what
   }
 }

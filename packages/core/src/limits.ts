@@ -57,6 +57,9 @@ export const LIVE_BATCH = 16 * 1024
 /** Removals in one transaction: bounds how long another writer waits behind a sweep. */
 export const REMOVE_BATCH = 100
 
+/** Bodies dropped by one call: on a disk each waits for syncs of its own, and all of them have one deadline. */
+export const DROP_BATCH = 100
+
 /** Keys looked up by one catalog call. */
 export const KEY_BATCH = 500
 

@@ -2,7 +2,7 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { EngineFault, type Lease, type Locator, type Place } from '../src/engine.js'
 import type { BlobKey, Store } from '../src/index.js'
-import { DROP_RETRY_MS, LEASE_WAITS_MS, PAGE_SIZE, WINDOW_LENGTH } from '../src/limits.js'
+import { DROP_BATCH, DROP_RETRY_MS, LEASE_WAITS_MS, WINDOW_LENGTH } from '../src/limits.js'
 import { bytes, NOTHING, opened, rejection, THRESHOLD, turn } from './opened.js'
 import { Scripted } from './scripted-engine.js'
 
@@ -378,19 +378,33 @@ describe('what lies in trash', () => {
     expect([...engine.trash.keys()]).toEqual([trash(0).what])
   })
 
-  it('is dropped page by page, each after the one before it, and an empty page drops nothing', async () => {
+  it('is dropped page by page, each after the one before it', async () => {
     const { store, engine } = await pool()
-    const all = Array.from({ length: PAGE_SIZE }, (_, n) => trash(n))
+    const all = Array.from({ length: 2 * DROP_BATCH + 1 }, (_, n) => trash(n))
     lay(engine, all)
     engine.given.length = 0
-    expect(await store.maintain()).toMatchObject({ dropped: PAGE_SIZE, bytesDropped: 10 * PAGE_SIZE })
+    expect(await store.maintain()).toMatchObject({ dropped: all.length, bytesDropped: 10 * all.length })
     const pages = engine.given.filter(({ step }) => step === 'trash').map(({ args }) => args)
     expect(pages).toEqual([
-      [undefined, PAGE_SIZE],
-      [all.at(-1)?.what, PAGE_SIZE]
+      [undefined, DROP_BATCH],
+      [all[DROP_BATCH - 1]?.what, DROP_BATCH],
+      [all[2 * DROP_BATCH - 1]?.what, DROP_BATCH]
     ])
-    expect(engine.given.filter(({ step }) => step === 'drop')).toHaveLength(1)
+    // Few for each call: all of them have one deadline, and each waits for the disk.
+    expect(engine.given.filter(({ step }) => step === 'drop').map(({ args }) => (args[0] as unknown[]).length)).toEqual(
+      [DROP_BATCH, DROP_BATCH, 1]
+    )
     expect(engine.trash.size).toBe(0)
+  })
+
+  it('is left alone where there is none: an empty page drops nothing', async () => {
+    const { store, engine } = await pool()
+    const all = Array.from({ length: DROP_BATCH }, (_, n) => trash(n))
+    lay(engine, all)
+    engine.given.length = 0
+    await store.maintain()
+    expect(engine.given.filter(({ step }) => step === 'trash')).toHaveLength(2)
+    expect(engine.given.filter(({ step }) => step === 'drop')).toHaveLength(1)
   })
 
   it('of a store without a large tier is not even looked for', async () => {
