@@ -27,38 +27,35 @@ const upTo = (key: string, step: string) =>
   `${key} > $1::bytea AND ${key} <= coalesce((SELECT key FROM ${step}), ${TOP})`
 
 /**
- * `bound` ends what is looked at, `stop` what is answered for: less if there were as many candidates as may be answered. A pin counts by the
+ * `bound` ends what is looked at, `stop` what is answered for: less if there were as many candidates as may be answered. An entry whose row is
+ * not cancelled waits, and is counted from the window; one that is cancelled is ended by the next executing sweep. A pin counts by the
  * time the statement came, not by a clock that goes on: what the server may not ask twice it would not join.
  */
 const statementOf = (judges: Judges) => `
   WITH bound AS MATERIALIZED (
     SELECT key FROM $.entries WHERE key > $1::bytea ORDER BY key OFFSET $2::bigint - 1 LIMIT 1
   ), found AS MATERIALIZED (
-    SELECT e.key FROM $.entries e
-    WHERE ${upTo('e.key', 'bound')} AND ${unprotected('e.key', judges)} AND NOT ${IS_WAITING}
+    SELECT e.key, w.key IS NOT NULL AS is_cancelled FROM $.entries e
+    LEFT JOIN $.gc_window w ON w.key = e.key AND ${upTo('w.key', 'bound')} AND ${IS_SWEEPS}
+    WHERE ${upTo('e.key', 'bound')} AND w.cancelled IS NOT FALSE AND ${unprotected('e.key', judges)}
     ORDER BY e.key LIMIT $3::bigint
   ), last AS MATERIALIZED (
     SELECT key FROM found ORDER BY key OFFSET $3::bigint - 1
   ), stop AS MATERIALIZED (
     SELECT coalesce((SELECT key FROM last), (SELECT key FROM bound)) AS key
-  ), told AS MATERIALIZED (
-    SELECT f.key, (SELECT true FROM $.gc_window w WHERE w.key = f.key AND ${IS_SWEEPS} LIMIT 1) IS NOT NULL AS is_cancelled
-    FROM found f
   )
   SELECT CASE WHEN EXISTS (SELECT 1 FROM bound) AND NOT EXISTS (SELECT 1 FROM last) THEN $2::bigint
               ELSE (SELECT count(*) FROM $.entries e WHERE ${upTo('e.key', 'stop')}) END,
-         (SELECT count(*) FROM $.gc_window w WHERE ${upTo('w.key', 'stop')} AND ${WAITS} AND ${HAS_ENTRY} AND ${unprotected('w.key', judges)}),
-         (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM told WHERE is_cancelled),
-         (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM told WHERE NOT is_cancelled),
+         (SELECT count(*) FROM $.gc_window w WHERE ${upTo('w.key', 'stop')} AND ${IS_SWEEPS} AND NOT w.cancelled
+          AND ${HAS_ENTRY} AND ${unprotected('w.key', judges)}),
+         (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM found WHERE is_cancelled),
+         (SELECT coalesce(string_agg(encode(key, 'hex'), '' ORDER BY key), '') FROM found WHERE NOT is_cancelled),
          (SELECT encode(key, 'hex') FROM stop)`
 /** Nothing is less than ''. Said so, because for `=` the server may take the index of what is due and read it from end to end. */
 const IS_SWEEPS = "w.mark <= ''"
-/** One that is cancelled does not wait: the next executing sweep ends it. */
-const WAITS = `${IS_SWEEPS} AND NOT w.cancelled`
 /** Whether there is a row for a key of this step. */
 const isIn = (relation: string, alias: string, key: string, condition = 'true') => `EXISTS (
     SELECT 1 FROM ${relation} ${alias} WHERE ${alias}.key = ${key} AND ${upTo(`${alias}.key`, 'bound')} AND ${condition})`
-const IS_WAITING = isIn('$.gc_window', 'w', 'e.key', WAITS)
 const HAS_ENTRY = isIn('$.entries', 'e', 'w.key')
 
 function unprotected(key: string, { live, tables }: Judges): string {
