@@ -71,14 +71,14 @@ export class CheckedBodies {
 
   /** A short range that the engine has at once; `undefined` where it has to be asked by `read`. */
   readNow(locator: Locator, range: Range): Uint8Array<ArrayBuffer> | undefined {
-    const bytes = this.#calls.now(() => this.#bodies.readNow?.(locator, range))
+    const bytes = this.#calls.readNow(this.#bodies, locator, range)
     if (bytes === undefined) return undefined
     if (bytes.length === range.end - range.start && isSole(bytes)) return bytes
     throw this.#calls.broken('read', 'BODY-READ-4')
   }
 
   async length(locator: Locator, key: BlobKey): Promise<number | undefined> {
-    return this.#calls.run('length', { ...READ, key }, call => this.#bodies.length(locator, call))
+    return this.#calls.run('length', { readOnly: true, key }, call => this.#bodies.length(locator, call))
   }
 
   async drop(what: readonly (Locator | StageId)[]): Promise<readonly DropResult[]> {

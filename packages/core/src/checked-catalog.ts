@@ -35,6 +35,7 @@ import type {
 import type { CallOptions, EngineCalls } from './engine-calls.js'
 import { EngineError } from './errors.js'
 import type { BlobKey } from './key.js'
+import { damagedField } from './pool-record.js'
 
 const READ = { readOnly: true } as const
 
@@ -72,7 +73,7 @@ export class CheckedCatalog {
   }
 
   async find(keys: readonly BlobKey[], signal?: AbortSignal): Promise<readonly (Entry | undefined)[]> {
-    const entries = await this.#calls.run('find', { ...READ, signal, key: only(keys) }, call =>
+    const entries = await this.#calls.run('find', { readOnly: true, signal, key: only(keys) }, call =>
       this.#catalog.find(keys, call)
     )
     this.#aligned('find', 'ENG-FIND-1', keys, entries)
@@ -81,18 +82,20 @@ export class CheckedCatalog {
   }
 
   async read(key: BlobKey, signal?: AbortSignal): Promise<FoundEntry | undefined> {
-    const found = await this.#calls.run('read', { ...READ, signal, key }, call => this.#catalog.read(key, call))
+    const found = await this.#calls.run('read', { readOnly: true, signal, key }, call => this.#catalog.read(key, call))
     return found && this.#found(key, found)
   }
 
   /** An entry that the catalog has at once; `undefined` where it has to be asked by `read`. */
   readNow(key: BlobKey): FoundEntry | undefined {
-    const found = this.#calls.now(() => this.#catalog.readNow?.(key))
+    const found = this.#calls.readNow(this.#catalog, key)
     return found && this.#found(key, found)
   }
 
   async list(after: BlobKey | undefined, limit: number, signal?: AbortSignal): Promise<readonly Entry[]> {
-    const entries = await this.#calls.run('list', { ...READ, signal }, call => this.#catalog.list(after, limit, call))
+    const entries = await this.#calls.run('list', { readOnly: true, signal }, call =>
+      this.#catalog.list(after, limit, call)
+    )
     let last = after ?? ''
     for (const { key } of entries) {
       if (key <= last || entries.length > limit) throw this.#calls.broken('list', 'ENG-LIST-1')
@@ -102,7 +105,7 @@ export class CheckedCatalog {
   }
 
   explain(key: BlobKey): Promise<Explanation> {
-    return this.#calls.run('explain', { ...READ, key }, call => this.#catalog.explain(key, call))
+    return this.#calls.run('explain', { readOnly: true, key }, call => this.#catalog.explain(key, call))
   }
 
   usage(): Promise<CatalogUsage> {
@@ -202,7 +205,7 @@ export class CheckedCatalog {
     limit: number,
     signal?: AbortSignal
   ): Promise<CandidatePage> {
-    const options: CallOptions = { ...READ, signal }
+    const options: CallOptions = { readOnly: true, signal }
     const page = await this.#calls.run('candidates', options, call =>
       this.#catalog.candidates(lease, after, limit, call)
     )
@@ -223,7 +226,7 @@ export class CheckedCatalog {
   }
 
   due(lease: Lease, after: string | undefined, limit: number, signal?: AbortSignal): Promise<DuePage> {
-    return this.#calls.run('due', { ...READ, signal }, call => this.#catalog.due(lease, after, limit, call))
+    return this.#calls.run('due', { readOnly: true, signal }, call => this.#catalog.due(lease, after, limit, call))
   }
 
   mark(key: BlobKey): Promise<{ mark: DeleteMark; entry: Entry } | 'pinned' | 'absent'> {
@@ -240,7 +243,7 @@ export class CheckedCatalog {
   }
 
   trash(after: string | undefined, limit: number, signal?: AbortSignal): Promise<readonly Trashed[]> {
-    return this.#calls.run('trash', { ...READ, signal }, call => this.#catalog.trash(after, limit, call))
+    return this.#calls.run('trash', { readOnly: true, signal }, call => this.#catalog.trash(after, limit, call))
   }
 
   async known(found: readonly Found[]): Promise<readonly boolean[]> {
@@ -282,16 +285,6 @@ function isPossible({ bytes, healing }: Publication, { outcome }: PublishOutcome
   if (outcome === 'stage-lost') return bytes.kind === 'staged'
   if (outcome === 'healed') return bytes.kind !== 'none' && healing !== undefined
   return outcome === 'existed' || (outcome === 'created' && bytes.kind !== 'none')
-}
-
-/** The first field of a record that holds what no version of this library has written. */
-function damagedField(record: PoolRecord): keyof PoolRecord | undefined {
-  const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = record
-  if (typeof poolId !== 'string' || poolId === '') return 'poolId'
-  if (!Number.isSafeInteger(protocol) || protocol < 1) return 'protocol'
-  if (typeof algorithm !== 'string' || algorithm.length === 0) return 'algorithm'
-  if (!Number.isSafeInteger(windowDelayMs) || windowDelayMs < 0) return 'windowDelayMs'
-  return typeof bodiesClaimed === 'boolean' ? undefined : 'bodiesClaimed'
 }
 
 function lostWithItsProcess(): void {}

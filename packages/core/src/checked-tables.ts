@@ -24,6 +24,6 @@ export class CheckedTables {
 
   /** The registered tables that reference the key. */
   liveBy(key: BlobKey): Promise<readonly string[]> {
-    return this.#calls.run('sqlLiveness.liveBy', { ...READ, key }, call => this.#liveness.liveBy(key, call))
+    return this.#calls.run('sqlLiveness.liveBy', { readOnly: true, key }, call => this.#liveness.liveBy(key, call))
   }
 }

@@ -85,3 +85,13 @@ export function halfForked(): PoolRefusedError {
 }
 
 const FORK_ADVICE = "open the store with a copy of the large tier and call fork({ bodies: 'copied' })"
+
+/** The first field of a record that holds what no version of this library has written. */
+export function damagedField(record: PoolRecord): keyof PoolRecord | undefined {
+  const { poolId, protocol, algorithm, windowDelayMs, bodiesClaimed } = record
+  if (typeof poolId !== 'string' || poolId === '') return 'poolId'
+  if (!Number.isSafeInteger(protocol) || protocol < 1) return 'protocol'
+  if (typeof algorithm !== 'string' || algorithm.length === 0) return 'algorithm'
+  if (!Number.isSafeInteger(windowDelayMs) || windowDelayMs < 0) return 'windowDelayMs'
+  return typeof bodiesClaimed === 'boolean' ? undefined : 'bodiesClaimed'
+}

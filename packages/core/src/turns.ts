@@ -12,7 +12,10 @@ export class Turns {
 
   /** Notes that something runs in this turn. */
   enter(): void {
-    if (this.#isOpen) return
+    if (!this.#isOpen) this.#begin()
+  }
+
+  #begin(): void {
     this.#isOpen = true
     this.#beganMs = performance.now()
     setImmediate(() => {

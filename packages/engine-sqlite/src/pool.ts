@@ -29,12 +29,6 @@ export class Pool {
     })
   }
 
-  /** The same at once; `undefined` while there is no pool. @throws as SQLite does, also where another process has the file locked. */
-  readNow<T>(look: (at: Connection) => T): T | undefined {
-    const at = this.medium.attachToLook()
-    return at && look(at)
-  }
-
   /** Runs a job with whatever else waits, in one transaction. */
   write<T>(call: Call, job: Job<T>): Promise<T> {
     return this.#writes.submit(job, call)

@@ -47,36 +47,8 @@ export class KeptFiles {
     this.#descriptors = descriptors
   }
 
-  /** Runs `read`, which does not wait, on the open file of a body. `open` opens it where none is kept; it is kept if there is room. */
-  use<Result>(locator: Locator, open: () => number, read: (descriptor: number) => Result): Result {
-    const there = this.#find(locator)
-    const descriptor = there ?? open()
-    let isKept = there !== undefined
-    try {
-      const result = read(descriptor)
-      isKept ||= this.#keep(locator, descriptor)
-      return result
-    } catch (error) {
-      if (isKept) this.#close(locator)
-      throw error
-    } finally {
-      if (!isKept) this.#files.closeSync(descriptor)
-    }
-  }
-
-  /** Closes what is kept of a stage's body, which is about to go. */
-  close(stage: StageId): void {
-    for (const locator of this.#kept.keys()) if (locator.startsWith(stage)) this.#close(locator)
-  }
-
-  /** Ends the watch over idle files; they are lent, and closed with all that is. */
-  end(): void {
-    clearInterval(this.#timer)
-    this.#timer = undefined
-  }
-
-  /** What is kept of a body that still has its name. */
-  #find(locator: Locator): number | undefined {
+  /** The open file of a body, if one is kept and the body still has its name. */
+  find(locator: Locator): number | undefined {
     const file = this.#kept.get(locator)
     if (file === undefined) return undefined
     const turn = this.#countedTurn()
@@ -92,8 +64,8 @@ export class KeptFiles {
     return file.descriptor
   }
 
-  /** A file that was opened in this turn. */
-  #keep(locator: Locator, descriptor: number): boolean {
+  /** Keeps a file that was opened just now, if there is room; else it is the caller's to close. */
+  keep(locator: Locator, descriptor: number): boolean {
     if (!this.#descriptors.tryAcquire('read')) return false
     if (this.#kept.size === KEPT_MAX) this.#close(this.#leastRecentlyUsed())
     const file = new KeptFile(descriptor, this.#countedTurn(), async () => {
@@ -105,6 +77,17 @@ export class KeptFiles {
     this.#descriptors.lend(file)
     this.#timer ??= setInterval(() => this.#closeIdle(), IDLE_MS).unref()
     return true
+  }
+
+  /** Closes what is kept of a stage's body, which is about to go. */
+  close(stage: StageId | Locator): void {
+    for (const locator of this.#kept.keys()) if (locator.startsWith(stage)) this.#close(locator)
+  }
+
+  /** Ends the watch over idle files; they are lent, and closed with all that is. */
+  end(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   #close(locator: Locator): void {

@@ -2,7 +2,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import { type Call, EngineFault, type Locator, WINDOW_LENGTH } from '@alkblobs/core/engine'
 import { Loan } from '../descriptors.js'
-import { checkFile, errno, openFile, READ } from '../files.js'
+import { checkFile, errno, type Files, openFile, READ } from '../files.js'
 import { type BodyName, bodyPath, parseLocator } from '../layout.js'
 import type { Medium } from '../medium.js'
 import { confirm } from './claim.js'
@@ -116,8 +116,20 @@ class SmallRange implements AsyncIterableIterator<Uint8Array> {
 }
 
 function readAtOnce(medium: Medium, locator: Locator, range: Range): Buffer {
-  const open = () => openAtOnce(medium, locator)
-  return medium.kept.use(locator, open, descriptor => readFrom(medium, descriptor, range))
+  const { files, kept } = medium
+  const there = kept.find(locator)
+  const descriptor = there ?? openAtOnce(medium, locator)
+  let isKept = there !== undefined
+  try {
+    const bytes = readFrom(files, descriptor, range)
+    isKept ||= kept.keep(locator, descriptor)
+    return bytes
+  } catch (error) {
+    if (isKept) kept.close(locator)
+    throw error
+  } finally {
+    if (!isKept) files.closeSync(descriptor)
+  }
 }
 
 function openAtOnce(medium: Medium, locator: Locator): number {
@@ -134,7 +146,7 @@ function openAtOnce(medium: Medium, locator: Locator): number {
   }
 }
 
-function readFrom({ files }: Medium, descriptor: number, { start, end }: Range): Buffer {
+function readFrom(files: Files, descriptor: number, { start, end }: Range): Buffer {
   const bytes = Buffer.allocUnsafeSlow(end - start)
   let filled = 0
   while (filled < bytes.length) {

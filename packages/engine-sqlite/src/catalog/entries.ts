@@ -53,7 +53,10 @@ export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'readNow'
         keys.map(key => findRow(at, key, digestOf(key))?.entry)
       ),
     read: (key, call) => pool.read(call, undefined, at => readOne(at, key)),
-    readNow: key => pool.readNow(at => readOne(at, key)),
+    readNow(key) {
+      const at = pool.medium.attachToLook()
+      return at && readOne(at, key)
+    },
     list: (after, limit, call) => pool.read(call, [], at => listPage(pool, at, after, limit)),
     async usage(call) {
       const [kv, large] = [
