@@ -1,8 +1,9 @@
 /** Content put that is there already: it is hashed and protected, and nothing is written but the pin. */
 import { randomBytes } from 'node:crypto'
-import { freshList } from '../content.mjs'
+import { freshKeys, freshList } from '../content.mjs'
 import { hashBytes } from '../peers/hash-alone.mjs'
 import { openPool, putAndRelease } from '../peers/pool.mjs'
+import { openTable } from '../peers/table-of-blobs.mjs'
 import { milliseconds, perSecond } from '../rounds.mjs'
 
 const SMALL = 16 * 1024
@@ -42,8 +43,15 @@ export const dedupLarge = {
   async contestants({ site, closing }) {
     const store = await openPool(site.folder('pool'))
     closing(() => store.close())
+    const table = openTable(`${site.folder('sqlite')}/blobs.db`)
+    closing(() => table.close())
     const content = randomBytes(LARGE)
     await putAndRelease(store, content)
+    const noted = Buffer.alloc(16)
+    const hashAndNote = () => {
+      hashBytes(content)
+      table.put(freshKeys(1)[0], noted)
+    }
     const many = async work => (await milliseconds(() => repeat(8, work))) / 8
     return [
       {
@@ -52,7 +60,18 @@ export const dedupLarge = {
         note: 'hashed; the pin is written and synced',
         run: () => many(() => putAndRelease(store, content))
       },
-      { id: 'hash', name: 'hashing alone', note: 'the limit; keeps nothing', run: () => many(() => hashBytes(content)) }
+      {
+        id: 'hash',
+        name: 'hashing alone',
+        note: 'the limit; keeps nothing',
+        run: () => many(() => hashBytes(content))
+      },
+      {
+        id: 'noted',
+        name: 'hashing, and a row of better-sqlite3',
+        note: 'the limit of a pin: one synced commit; looks at no file',
+        run: () => many(hashAndNote)
+      }
     ]
   },
   ratiosOf: () => [

@@ -24,7 +24,7 @@ let slab: Slab | undefined
 const spares: WeakRef<Slab>[] = []
 
 /** Bytes as they were when they were copied, in memory that nobody else writes to. */
-export class Copy {
+class Copy {
   readonly bytes: Buffer
   readonly #slab: Slab | undefined
 

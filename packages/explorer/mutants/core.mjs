@@ -20,7 +20,7 @@ export const CORE = [
       ),
       edit(
         'sweep/sweep.ts',
-        'const live = await view.ask(lease.live && (keys => pool.catalog.loadLive(lease, keys)))',
+        'const live = await view.ask(lease.live && (digests => pool.catalog.loadLive(lease, digests)))',
         'const live = early'
       )
     ],
