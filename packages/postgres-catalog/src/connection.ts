@@ -1,5 +1,5 @@
 /** A session as the catalog speaks to it: statements name tables as `$.entries`, which becomes the pool's own schema. */
-import type { Binary, Param, Row, Session, Value } from '@alkblobs/postgres-session'
+import type { Param, Row, Session, Statement, Value } from '@alkblobs/postgres-session'
 import { quoteIdentifier } from '@alkblobs/postgres-session'
 
 /** The statements of one schema, each put together once. */
@@ -45,8 +45,8 @@ export class Connection {
     return (await this.rows<R>(text, ...values))[0]
   }
 
-  binaryRows(text: string, ...params: Binary[]): Promise<Row[]> {
-    return this.session.binaryRows({ text: this.#statements.of(text), params })
+  binaryRows(statement: Statement): Promise<Row[]> {
+    return this.session.binaryRows({ ...statement, text: this.#statements.of(statement.text) })
   }
 
   /** Resolves with the number of rows it touched. */

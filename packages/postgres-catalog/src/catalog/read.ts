@@ -48,6 +48,8 @@ const READS_MIN = 16
 const READ = `
   SELECT key, length, locator, octet_length(body), CASE WHEN octet_length(body) <= $2::bigint THEN body END
   FROM $.entries WHERE key = ANY ($1::bytea[])`
+/** The column of the body. */
+const BODY = 4
 
 export class JoinedReads {
   readonly #pool: Pool
@@ -160,7 +162,12 @@ interface FoundRow {
 
 async function look(at: Connection, batch: readonly Waiting[], lengthMax: number): Promise<Map<string, FoundRow>> {
   const keys = [...new Set(batch.map(({ key }) => key))]
-  const rows = await at.binaryRows(READ, byteaArray(keys.map(digestOf)), int8(lengthMax))
+  const rows = await at.binaryRows({
+    text: READ,
+    params: [byteaArray(keys.map(digestOf)), int8(lengthMax)],
+    // A body is its caller's, so it shares memory with nothing; the others do, with much.
+    room: () => (column, length) => (column === BODY ? Buffer.allocUnsafeSlow(length) : Buffer.allocUnsafe(length))
+  })
   return new Map(
     rows.map(([key, length, locator, held, body]) => {
       const bytes = held?.readInt32BE(0) ?? null

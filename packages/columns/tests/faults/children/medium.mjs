@@ -77,19 +77,24 @@ Socket.prototype.write = function (chunk, ...rest) {
   return write.call(this, chunk, ...rest)
 }
 
-/** The statements that a message of the driver's has run, by their texts or by the names that earlier messages gave them. */
+/** The statements that messages have run, by their texts or by the names that earlier ones gave them. A message may come in several writes. */
 function asked(socket, bytes) {
-  const names = known.get(socket) ?? new Map()
-  known.set(socket, names)
+  const at = known.get(socket) ?? { names: new Map(), rest: Buffer.alloc(0) }
+  known.set(socket, at)
   const run = []
-  const textAt = at => bytes.toString('utf8', at, bytes.indexOf(0, at))
-  for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) {
-    const type = String.fromCharCode(bytes[at])
-    const name = textAt(at + 5)
-    const after = textAt(at + 6 + Buffer.byteLength(name))
+  // The first message of all has no letter, but a length that begins with a zero; it comes whole.
+  let all = bytes[0] === 0 && at.rest.length === 0 ? bytes.subarray(bytes.length) : Buffer.concat([at.rest, bytes])
+  while (all.length >= 5 && all.length > all.readUInt32BE(1)) {
+    const message = all.subarray(0, 1 + all.readUInt32BE(1))
+    all = all.subarray(message.length)
+    const textAt = from => message.toString('utf8', from, message.indexOf(0, from))
+    const name = textAt(5)
+    const after = textAt(6 + Buffer.byteLength(name))
+    const type = String.fromCharCode(message[0])
     if (type === 'Q') run.push(name)
-    if (type === 'P') names.set(name, after)
-    if (type === 'B') run.push(names.get(after) ?? '')
+    if (type === 'P') at.names.set(name, after)
+    if (type === 'B') run.push(at.names.get(after) ?? '')
   }
+  at.rest = all
   return run
 }
