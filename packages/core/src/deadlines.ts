@@ -34,7 +34,7 @@ export class Deadlines {
     return ticket
   }
 
-  /** Watches a ticket no more; idempotent. */
+  /** Watches a ticket no more; idempotent. It lets its neighbours go: a call that hangs holds its ticket, and would hold all that come after it. */
   end(ticket: Ticket): void {
     if (!ticket.isWatched) return
     ticket.isWatched = false
@@ -43,6 +43,8 @@ export class Deadlines {
     else previous.next = next
     if (next === undefined) this.#last = previous
     else next.previous = previous
+    ticket.previous = undefined
+    ticket.next = undefined
   }
 
   stop(): void {

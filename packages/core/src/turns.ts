@@ -18,9 +18,10 @@ export class Turns {
   #begin(): void {
     this.#isOpen = true
     this.#beganMs = performance.now()
+    // Not without a reference: the event loop would wait for input first, and whoever that brings would find an old turn.
     setImmediate(() => {
       this.#isOpen = false
-    }).unref()
+    })
   }
 
   /** Whether this turn has lasted long enough. */

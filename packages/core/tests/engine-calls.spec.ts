@@ -1,6 +1,6 @@
 /** One call into an engine: a deadline, one shape for every failure, and nothing left of what comes late. */
 import { describe, expect, it, vi } from 'vitest'
-import { Deadlines } from '../src/deadlines.js'
+import { Deadlines, type Ticket } from '../src/deadlines.js'
 import { EngineFault, type ErrorCode } from '../src/engine.js'
 import { EngineError, openStore, PoolRefusedError } from '../src/index.js'
 import { ABSENT, bytes, NOTHING, opened, rejection, turn, within } from './opened.js'
@@ -39,6 +39,21 @@ describe('deadlines', () => {
     } finally {
       vi.useRealTimers()
     }
+  })
+})
+
+describe('a deadline that has ended', () => {
+  it.each([0, 1, 2])('leads to no other, wherever among them it was: number %i', ended => {
+    const deadlines = new Deadlines()
+    const tickets = [0, 1, 2].map(() => deadlines.watch(Infinity, () => {}))
+    const ticket = tickets[ended] as Ticket
+    deadlines.end(ticket)
+    // A call that hangs holds its ticket as long as it does.
+    expect([ticket.previous, ticket.next]).toEqual([undefined, undefined])
+    const [first, second] = tickets.filter(each => each !== ticket)
+    expect(first?.next).toBe(second)
+    expect(second?.previous).toBe(first)
+    deadlines.stop()
   })
 })
 

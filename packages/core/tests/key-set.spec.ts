@@ -5,10 +5,10 @@ import { type BlobKey, formatKey } from '../src/key.js'
 import { KeySet } from '../src/sweep/key-set.js'
 
 const keyOf = (i: number) => formatKey('blake3', createHash('sha256').update(`${i}`).digest())
-/** A key whose first four bytes, the hash of its slot, are given. */
+/** A key whose second four bytes, the hash of its slot, are given. */
 const inSlot = (slot: number, rest: number) => {
   const digest = Buffer.alloc(32)
-  digest.writeUInt32BE(slot, 0)
+  digest.writeUInt32LE(slot, 4)
   digest.writeUInt32BE(rest, 28)
   return formatKey('blake3', digest)
 }
@@ -30,6 +30,21 @@ describe('a set of keys', () => {
     expect(keys.every(key => set.has(key))).toBe(true)
     expect(set.has(inSlot(1_023, 3_000))).toBe(false)
     expect(set.has(inSlot(1_022, 0))).toBe(false)
+  })
+
+  it('grows by keys in their order as fast as by keys in any', () => {
+    const keys = Array.from({ length: 50_000 }, (_, i) => keyOf(i))
+    const inOrder = [...keys].sort()
+    const timeOf = (added: readonly BlobKey[]) => {
+      const begun = performance.now()
+      const set = new KeySet('blake3')
+      for (const key of added) set.add(key)
+      return performance.now() - begun
+    }
+    // Interleaved, the best of each: walking past all earlier keys took thirty times as long at this size, and the more the larger it is.
+    const times = Array.from({ length: 5 }, () => [timeOf(keys), timeOf(inOrder)] as const)
+    const [shuffled, ordered] = [Math.min(...times.map(([one]) => one)), Math.min(...times.map(([, other]) => other))]
+    expect(ordered / shuffled).toBeLessThan(8)
   })
 
   it('tells the all-zero digest, and ones that start with zeros, from an empty slot', () => {

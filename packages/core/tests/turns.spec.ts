@@ -1,4 +1,6 @@
 // A run of calls that an engine answers at once must not keep timers, signals and renewals waiting until its end.
+import { pbkdf2 } from 'node:crypto'
+import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import type { Engine } from '../src/engine.js'
 import { EngineCalls } from '../src/engine-calls.js'
@@ -38,5 +40,19 @@ it('costs a call that stands alone no turn', async () => {
   })
   await calls.run('look', { readOnly: true }, async () => 'at once')
   expect(turned).toBe(false)
+  await calls.close()
+})
+
+it('ends a turn with the event loop’s, however long that waits for input then', async () => {
+  const input = promisify(pbkdf2)
+  const calls = new EngineCalls(engine, 1_000)
+  for (let i = 0; i < 5; i++) {
+    // From here the event loop goes to wait for input first.
+    await new Promise(setImmediate)
+    expect(calls.readNow({ readNow: () => 'at once' })).toBe('at once')
+    // Brought by the event loop's wait for input, more than a turn later.
+    await input('', '', 200_000, 32, 'sha256')
+    expect(calls.readNow({ readNow: () => 'at once' })).toBe('at once')
+  }
   await calls.close()
 })

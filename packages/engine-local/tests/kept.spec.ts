@@ -1,6 +1,6 @@
 // Small ranges keep their file open for the next one: never too many, never longer than the body, never in anybody's way.
 import { randomBytes } from 'node:crypto'
-import { openSync, readSync, truncateSync, unlinkSync } from 'node:fs'
+import { closeSync, openSync, readSync, truncateSync, unlinkSync } from 'node:fs'
 import { rename, unlink, writeFile } from 'node:fs/promises'
 import { EngineFault, type Locator } from '@alkblobs/core/engine'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -103,6 +103,48 @@ describe('a file kept for small ranges', () => {
     await bodies.drop([byStage.slice(0, 32) as never], call)
     expect(await openDescriptors()).toBe(before)
     for (const locator of locators) expect(await failure(engine, read(locator))).toBe('gone')
+  })
+
+  it('is closed by a drop that was under way when it was opened', async () => {
+    const root = await temporaryFolder()
+    let reading = () => {}
+    const watched: typeof unlink = async path => {
+      reading()
+      await unlink(path)
+    }
+    const { bodies } = await claimedRoot(root, { unlink: watched })
+    const locator = await putBody(bodies, [BODY])
+    const before = await openDescriptors()
+    let read: Uint8Array | undefined
+    reading = () => {
+      read = bodies.readNow?.(locator, { start: 0, end: 9 })
+    }
+    await bodies.drop([locator], call)
+    expect(read).toEqual(BODY.subarray(0, 9))
+    expect(await openDescriptors()).toBe(before)
+    expect(() => bodies.readNow?.(locator, { start: 0, end: 9 })).toThrow('ENOENT')
+  })
+
+  it('that reports an error when it makes way for another harms neither that nor the count of descriptors', async () => {
+    const root = await temporaryFolder()
+    let failing = false
+    const watched: typeof closeSync = descriptor => {
+      closeSync(descriptor)
+      if (failing) throw Object.assign(new Error('EIO'), { code: 'EIO' })
+    }
+    const { bodies } = await claimedRoot(root, { closeSync: watched }, { openMax: 20 })
+    const locators: Locator[] = []
+    for (let n = 0; n < 17; n++) locators.push(await putBody(bodies, [BODY]))
+    for (const locator of locators.slice(0, 16)) await readRange(bodies, locator, 0, 9)
+    const before = await openDescriptors()
+    failing = true
+    for (let n = 0; n < 100; n++)
+      expect(BODY.subarray(0, 9).equals(await readRange(bodies, locators[n % 17] as Locator, 0, 9))).toBe(true)
+    expect(await openDescriptors()).toBe(before)
+    failing = false
+    // All but those that are kept can be had yet, and these make way.
+    const writers = await Promise.all(Array.from({ length: 15 }, () => bodies.create(newStage(), {}, within(1_000))))
+    for (const writer of writers) await writer.discard()
   })
 
   it('is one of sixteen at most, the least recently used goes first', async () => {

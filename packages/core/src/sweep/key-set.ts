@@ -80,11 +80,13 @@ export class KeySet {
   }
 }
 
-/** Digests are uniform, so their first bits are the hash: keys that are asked for in their order walk through the index instead of leaping. */
-function homeOf({ bytes }: Chunk, number: number, index: Uint32Array): number {
-  const at = number * DIGEST_LENGTH
-  const [a, b, c, d] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]] as [number, number, number, number]
-  return ((a << 24) | (b << 16) | (c << 8) | d) >>> (Math.clz32(index.length) + 1)
+/**
+ * Digests are uniform, so some of their bits are the hash: not the first ones. Keys often come in their order, from an index of the
+ * application's, and while the set grows all of them would then want the same few slots, and each walk past all before it: a million took
+ * minutes. Slots in that order would make asking by the page of a catalog faster, by 0.1 microseconds a key.
+ */
+function homeOf({ words }: Chunk, number: number, index: Uint32Array): number {
+  return (words[number * WORDS + 1] as number) & (index.length - 1)
 }
 
 function isSame(one: Chunk, at: number, other: Chunk, otherAt: number): boolean {

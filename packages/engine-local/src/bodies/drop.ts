@@ -71,6 +71,8 @@ async function remove(medium: Medium, item: What): Promise<string[]> {
     const body = parseBodyName(name, algorithm)
     if (body?.stage === stage) await unless(files.unlink(bodyPath(root, body)), 'ENOENT')
   }
+  // Once more: a read may have opened it since. From here on it has no name to open it by.
+  medium.kept.close(stage)
   return [...folders, shard]
 }
 

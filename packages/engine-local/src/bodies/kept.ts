@@ -96,6 +96,8 @@ export class KeptFiles {
     this.#kept.delete(locator)
     try {
       this.#files.closeSync(file.descriptor)
+    } catch {
+      // As in `descriptors.ts`: it was only read from, and is closed. Whoever closes it here is about to do something else.
     } finally {
       this.#descriptors.release('read')
     }

@@ -27,7 +27,11 @@ const PAGE = `
   SELECT lower(group_concat(? || hex(key), '')), lower(hex(max(key)))
   FROM (SELECT key FROM entries WHERE key > ? ORDER BY key LIMIT ?)`
 /** What protects some of them. Few are, and looking for two rows at each key was two fifths of what a page cost. */
-const WINDOW_IN = "SELECT lower(hex(key)), cancelled FROM gc_window WHERE mark = '' AND key > ? AND key <= ?"
+const WINDOW_IN = "SELECT lower(hex(key)), cancelled FROM gc_window WHERE mark = '' AND key > ? AND key <= ? LIMIT ?"
+/** The same key by key, where there are more rows than keys: entries that were deleted leave theirs, a million perhaps. */
+const WINDOW_OF = `
+  SELECT lower(hex(w.key)), w.cancelled FROM entries e CROSS JOIN gc_window w ON w.key = e.key AND w.mark = ''
+  WHERE e.key > ? AND e.key <= ?`
 const PINNED_IN = `
   SELECT lower(hex(key)) FROM gc_pins WHERE key > ? AND key <= ? GROUP BY key HAVING max(expires_at) > ?`
 const STAGE_CANDIDATE = `
@@ -80,7 +84,7 @@ function candidatePage(pool: Pool, at: Connection, after: string | undefined, li
   const { length } = lastKey
   const scanned = text.length / length
   // Looked for after the page: who is protected meanwhile is found, and who is not any more is judged as anybody.
-  const protections = protectionsIn(pool, at, from, digestOf(lastKey))
+  const protections = protectionsIn(pool, at, { from, last: digestOf(lastKey), scanned })
   let live = 0
   let waiting = 0
   const keys: BlobKey[] = []
@@ -97,11 +101,19 @@ function candidatePage(pool: Pool, at: Connection, after: string | undefined, li
   return { scanned, live, alreadyStaged: waiting + cancelled.length, cancelled, keys, next }
 }
 
-/** The keys behind `from` up to `last` that have a pin, or else a sweep's row. */
-function protectionsIn(pool: Pool, at: Connection, from: Uint8Array, last: Uint8Array): Map<string, Protection> {
+/** A page of entries: those behind `from` up to `last`. */
+interface Page {
+  readonly from: Uint8Array
+  readonly last: Uint8Array
+  readonly scanned: number
+}
+
+/** The keys of a page that have a pin, or else a sweep's row; perhaps others that have no entry. */
+function protectionsIn(pool: Pool, at: Connection, { from, last, scanned }: Page): Map<string, Protection> {
   const found = new Map<string, Protection>()
-  for (const [hex, cancelled] of at.rows<[string, number]>(WINDOW_IN, from, last))
-    found.set(pool.keyOf(hex), cancelled === 0 ? 'row' : 'cancelled row')
+  let rows = at.rows<[string, number]>(WINDOW_IN, from, last, scanned + 1)
+  if (rows.length > scanned) rows = at.rows(WINDOW_OF, from, last)
+  for (const [hex, cancelled] of rows) found.set(pool.keyOf(hex), cancelled === 0 ? 'row' : 'cancelled row')
   for (const [hex] of at.rows<[string]>(PINNED_IN, from, last, Date.now())) found.set(pool.keyOf(hex), 'pin')
   return found
 }
