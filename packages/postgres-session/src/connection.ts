@@ -291,7 +291,7 @@ export class Connection {
     const socket = this.#socket as Socket
     return {
       socket,
-      until: <T>(work: PromiseLike<T>) => this.until(work),
+      until: <T>(work: PromiseLike<T>) => this.#answer(work),
       kill: (reason: unknown) => this.kill(reason)
     }
   }
