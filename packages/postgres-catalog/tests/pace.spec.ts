@@ -52,6 +52,18 @@ describe('the pace of a sweep', () => {
     ).toEqual([8_000, 128_000, 64_000, 32_000, 16_000])
   })
 
+  test('is a whole number of entries, however often a longer step was halved', () => {
+    const pace = new Pace()
+    const counts: number[] = []
+    // Nine times as many, then three steps that are full, fifteen times as many, then four.
+    for (const [n, ms] of [10.5, 0, 0, 0, 6.5, 0, 0, 0, 0, 0].entries()) {
+      const count = pace.countFrom(n === 0 ? undefined : `${n - 1}`, 1_000)
+      counts.push(count)
+      pace.took(found(ms === 0 ? 1 : count, `${n}`), count, ms, 30_000)
+    }
+    expect(counts).toEqual([8_000, 72_000, 36_000, 18_000, 9_000, 135_000, 67_000, 33_000, 16_000, 8_000])
+  })
+
   test('begins anew for whoever does not go on from the last step', () => {
     const pace = new Pace()
     for (const after of [undefined, 'elsewhere', undefined]) {

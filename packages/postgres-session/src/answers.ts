@@ -30,8 +30,9 @@ export class Answers {
   #part: Part = 'head'
   /** How many bytes the part has. */
   #needed = HEAD_LENGTH
-  /** Those that have come, where a part is cut. */
-  #cut: Buffer = EMPTY
+  /** Those that have come, where a part is cut, and how many they are; joined once, for a long part comes in many pieces. */
+  #cut: Buffer[] = []
+  #come = 0
   #letter = 0
   /** What is left of a row's message. */
   #left = 0
@@ -51,20 +52,26 @@ export class Answers {
       if (this.#value !== undefined) {
         at += this.#fill(this.#value, bytes, at)
       } else {
-        const missing = this.#needed - this.#cut.length
+        const missing = this.#needed - this.#come
         const next = bytes.subarray(at, at + missing)
         at += next.length
         if (next.length < missing) {
-          this.#cut = Buffer.concat([this.#cut, next])
+          this.#cut.push(Buffer.from(next))
+          this.#come += next.length
           return at
         }
-        const part = this.#cut.length === 0 ? next : Buffer.concat([this.#cut, next])
-        if (this.#cut.length > 0) this.#cut = EMPTY
-        this.#read(part)
+        this.#read(this.#come === 0 ? next : this.#joined(next))
       }
       if (this.#part === 'head' && until()) return at
     }
     return at
+  }
+
+  #joined(last: Buffer): Buffer {
+    const part = Buffer.concat([...this.#cut, last])
+    this.#cut = []
+    this.#come = 0
+    return part
   }
 
   #read(part: Buffer): void {

@@ -109,12 +109,12 @@ export class Connection {
     return { count: answer.count ?? 0, command: answer.command ?? '' }
   }
 
-  /** See `Session.binaryRows`. Not in a transaction a statement whose plan has become stale is prepared anew. */
-  async binaryRows(statement: Statement): Promise<Row[]> {
+  /** See `Session.binaryRows`. Not in a transaction a statement whose plan has become stale is prepared anew, if it still `isWanted`. */
+  async binaryRows(statement: Statement, isWanted: () => boolean): Promise<Row[]> {
     const first = await this.exchange([statement])
     const isStale = first.error !== undefined && STALE.test(first.error.code)
     if (isStale) this.#lane.forget()
-    const outcome = isStale ? await this.exchange([statement]) : first
+    const outcome = isStale && isWanted() ? await this.exchange([statement]) : first
     if (outcome.error !== undefined) throw first.error
     return outcome.answers[0]?.rows ?? []
   }
@@ -291,7 +291,7 @@ export class Connection {
     const socket = this.#socket as Socket
     return {
       socket,
-      until: <T>(work: PromiseLike<T>) => this.until(work),
+      until: <T>(work: PromiseLike<T>) => this.#answer(work),
       kill: (reason: unknown) => this.kill(reason)
     }
   }

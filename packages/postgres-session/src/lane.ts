@@ -136,9 +136,10 @@ export class Lane {
     else if (letter === EMPTY_QUERY) complete(asked, '')
     else if (letter === ERROR) asked.error ??= new ServerError(fieldsOf(body))
     else if (letter === READY) {
+      if (asked.error === undefined && asked.answers.length < asked.statements.length) throw misunderstood()
       this.#asked.shift()
       asked.resolve({ answers: asked.answers, error: asked.error })
-    } else throw new EngineFault('transient', 'the server said something that was not asked')
+    } else throw misunderstood()
   }
 
   #parsed({ answers, names, statements }: Asked): void {
@@ -147,9 +148,18 @@ export class Lane {
   }
 }
 
+/** Words of a tag are letters; how many rows there were stands behind them. */
+const COMMAND = /^[A-Z ]*/
+
 function complete(asked: Asked, tag: string): void {
-  asked.answers.push({ rows: asked.rows, command: tag.replace(/[ 0-9]+$/, '') })
+  if (asked.answers.length === asked.statements.length) throw misunderstood()
+  asked.answers.push({ rows: asked.rows, command: (COMMAND.exec(tag)?.[0] ?? '').trimEnd() })
   asked.rows = []
+}
+
+/** Whose turn it is to speak is not clear any more: what comes may be the answer to something else. */
+function misunderstood(): EngineFault {
+  return new EngineFault('transient', 'the server said something that was not asked')
 }
 
 /** A field is a letter and a text that ends in a zero; so is the list. */
@@ -157,6 +167,7 @@ function fieldsOf(body: Buffer): ServerFields {
   const fields: { -readonly [K in keyof ServerFields]: ServerFields[K] } = { message: '', code: '' }
   for (let at = 0; at < body.length && body[at] !== 0; ) {
     const end = body.indexOf(0, at)
+    if (end < 0) throw misunderstood()
     const name = FIELDS[String.fromCharCode(body[at] as number)]
     if (name !== undefined) fields[name] = body.toString('utf8', at + 1, end)
     at = end + 1

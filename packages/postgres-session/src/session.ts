@@ -52,7 +52,7 @@ export class Borrowed implements Session {
   }
 
   binaryRows(statement: Statement): Promise<Row[]> {
-    return heard(this.#mine(connection => connection.binaryRows(statement)))
+    return heard(this.#mine(connection => connection.binaryRows(statement, () => !this.#isOver)))
   }
 
   copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {

@@ -108,6 +108,25 @@ describeWithServer('rows in binary form', () => {
     })
   })
 
+  test("are not asked for a second time once the session is somebody else's", async () => {
+    const { db, over } = await bench()
+    const text = 'SELECT * FROM public.t'
+    await over.use(call(), session => session.binaryRows({ text }))
+    await db.query("ALTER TABLE public.t ADD w text DEFAULT 'new'")
+    const asked: Promise<unknown>[] = []
+    const left = over.use(call(), async session => {
+      asked.push(session.binaryRows({ text }))
+      throw new Error('left')
+    })
+    await expect(left).rejects.toThrow('left')
+    await over.transaction(call(), async session => {
+      await session.run('DROP TABLE public.t')
+      expect(await session.rows('SELECT 1')).toEqual([[1]])
+    })
+    await expect(asked[0]).rejects.toMatchObject({ code: '0A000' })
+    await expectWorking(over)
+  })
+
   test('that are under way when the sessions are closed still come', async () => {
     const { over } = await bench()
     const text = "SELECT 'late' FROM pg_sleep(0.3)"

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { inspect } from 'node:util'
 import { expect, test } from 'vitest'
-import { copiedRows, copyRows, int4, int8 } from '../src/index.js'
+import { copiedRows, copyRows, int4, int8, ServerError, type Session } from '../src/index.js'
 import { bench, call, codeOf, describeWithServer, expectWorking, terminate } from './fixture.js'
 
 const lines = (from: number, to: number) =>
@@ -42,6 +43,25 @@ describeWithServer('a copy', () => {
       expect(await session.rows('SELECT 1')).toEqual([[1]])
     })
     expect(await stored()).toEqual([])
+  })
+
+  test('that the server refuses says why, and neither a value nor the statement', async () => {
+    const { db, over } = await bench()
+    await db.query('CREATE TABLE public.u (v text UNIQUE)')
+    const refused = async (copy: (session: Session) => Promise<unknown>) => {
+      const error = await over.use(call(), copy).catch(error => error)
+      expect(error).toBeInstanceOf(ServerError)
+      expect(inspect(error, { showHidden: true })).not.toMatch(/hush|copy public/i)
+      return error
+    }
+    const twice = [Buffer.from('hush1\nhush1\n')]
+    expect(await refused(session => session.copyIn('COPY public.u FROM STDIN', twice))).toMatchObject({ code: '23505' })
+    const out = async (session: Session) => {
+      for await (const _ of session.copyOut("COPY (SELECT ('hush' || v)::int FROM public.t) TO STDOUT"));
+    }
+    await db.query('INSERT INTO public.t VALUES (1)')
+    expect(await refused(out)).toMatchObject({ code: '22P02' })
+    await expectWorking(over)
   })
 
   test('that the server refuses rejects, at its start, in its middle and at its end', async () => {

@@ -111,8 +111,12 @@ export async function codeOf(promise: Promise<unknown>): Promise<string> {
   )
 }
 
-/** The sessions still do their work: a statement and a transaction. */
+/** The sessions still do their work: a statement, a transaction, and what goes past the driver. */
 export async function expectWorking(over: Sessions): Promise<void> {
   expect(await over.use(call(), session => session.rows('SELECT 1'))).toEqual([[1]])
   expect(await over.transaction(call(), session => session.rows('SELECT 2'))).toEqual([[2]])
+  const long = Buffer.alloc(300_000, 3)
+  const first = () => [{ text: 'SELECT $1::bytea', params: [long] }]
+  const rows = await over.exchange(call(), { first, decide: ([answer]) => ({ result: answer?.rows, last: [] }) })
+  expect(rows?.[0]?.[0]?.equals(long)).toBe(true)
 }

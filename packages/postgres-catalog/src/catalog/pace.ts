@@ -18,7 +18,7 @@ export class Pace {
   /** Where the step that was measured ended. */
   #next: string | undefined
 
-  /** How many entries to look at from a cursor on. Whoever does not go on where the last step ended begins anew. */
+  /** How many entries to look at from a cursor on, a whole number. Whoever does not go on where the last step ended begins anew. */
   countFrom(after: string | undefined, limit: number): number {
     if (after === undefined || after !== this.#next) this.#perCandidate = FIRST
     return limit * this.#perCandidate
@@ -27,7 +27,7 @@ export class Pace {
   /** What a step has found, how long it took and how long it might have taken, in milliseconds. */
   took({ scanned, next }: CandidatePage, count: number, ms: number, mostMs: number): void {
     this.#next = next
-    const factor = this.#perCandidate * change(scanned < count, ms, mostMs * SHARE)
+    const factor = Math.floor(this.#perCandidate * change(scanned < count, ms, mostMs * SHARE))
     this.#perCandidate = Math.min(Math.max(factor, FIRST), LONGEST)
   }
 }
