@@ -56,7 +56,7 @@ export class KeySet {
     readDigest(key, this.#algorithm, chunk.bytes, at * DIGEST_LENGTH)
     const index = this.#index
     const mask = index.length - 1
-    let slot = homeOf(chunk, at, index)
+    let slot = homeOf(chunk.words, at, index.length)
     for (let number = index[slot] as number; number !== 0; number = index[slot] as number) {
       if (isSame(chunk, at, this.#chunkOf(number - 1), (number - 1) % CHUNK_KEYS)) break
       slot = (slot + 1) & mask
@@ -68,7 +68,7 @@ export class KeySet {
     const index = new Uint32Array(this.#index.length * 2)
     const mask = index.length - 1
     for (let number = 0; number < this.#size; number++) {
-      let slot = homeOf(this.#chunkOf(number), number % CHUNK_KEYS, index)
+      let slot = homeOf(this.#chunkOf(number).words, number % CHUNK_KEYS, index.length)
       while (index[slot] !== 0) slot = (slot + 1) & mask
       index[slot] = number + 1
     }
@@ -85,8 +85,8 @@ export class KeySet {
  * application's, and while the set grows all of them would then want the same few slots, and each walk past all before it: a million took
  * minutes. Slots in that order would make asking by the page of a catalog faster, by 0.1 microseconds a key.
  */
-function homeOf({ words }: Chunk, number: number, index: Uint32Array): number {
-  return (words[number * WORDS + 1] as number) & (index.length - 1)
+export function homeOf(words: Uint32Array, number: number, slots: number): number {
+  return (words[number * WORDS + 1] as number) & (slots - 1)
 }
 
 function isSame(one: Chunk, at: number, other: Chunk, otherAt: number): boolean {
