@@ -30,7 +30,7 @@ const checks = async () => countChecks([...(await lint()), ...(await tidy()), ..
 const parts = [
   { name: 'checks', budgetMinutes: 2, run: checks },
   { name: 'embedded', budgetMinutes: 4, run: () => embedded() },
-  { name: 'postgres', budgetMinutes: 4, run: () => postgres() },
+  { name: 'postgres', budgetMinutes: 8, run: () => postgres() },
   { name: 'faults', budgetMinutes: 4, run: () => faults(vitest, fail) },
   { name: 'conformance', budgetMinutes: 0.2, run: () => conformance(isPartial() ? ['--embedded'] : []) },
   { name: 'properties', budgetMinutes: 2, run: () => vitest('properties') },
@@ -38,7 +38,7 @@ const parts = [
   { name: 'mutants', budgetMinutes: 2, run: async () => countChecks(await mutants()), onRequest: true },
   ...majors.map(major => ({
     name: `postgres-${major}`,
-    budgetMinutes: isWhole ? 4 : 2.5,
+    budgetMinutes: isWhole ? 8 : 5,
     run: () => postgresOf(major),
     onRequest: true
   }))
