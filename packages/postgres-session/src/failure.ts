@@ -14,16 +14,17 @@ export class ServerError extends Error {
   constructor(from: ServerFields) {
     super(messageOf(from))
     this.name = 'ServerError'
-    this.code = from.code
+    this.code = from.code ?? ''
     this.severity = from.severity ?? 'ERROR'
     if (from.constraint_name !== undefined) this.constraint = from.constraint_name
     if (from.table_name !== undefined) this.table = from.table_name
   }
 }
 
+/** A server that is none may leave out anything. */
 export interface ServerFields {
   readonly message: string
-  readonly code: string
+  readonly code?: string
   readonly severity?: string
   readonly constraint_name?: string
   readonly table_name?: string
@@ -57,6 +58,6 @@ export function withoutSecrets(error: unknown): unknown {
 }
 
 /** Class 22 is about values, and its messages quote them. */
-function messageOf({ message, code }: ServerFields): string {
+function messageOf({ message, code = '' }: ServerFields): string {
   return code.startsWith('22') ? `a value was refused (${code})` : `${message} (${code})`
 }

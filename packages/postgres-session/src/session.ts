@@ -18,7 +18,8 @@ export interface Session {
   run(sql: string, params?: readonly Param[]): Promise<number>
   /**
    * Rows in the binary form of their types, parameters too: bytes cost a quarter of what they cost as hexadecimal text. Values that are
-   * long have memory of their own, or that of the statement's `room`. Long parameters must stay as they are until it settles.
+   * long have memory of their own, or that of the statement's `room`. Long parameters must stay as they are until it settles. It runs in order
+   * with statements of the other methods, and does not travel with them: either waits until the ones before are answered.
    */
   binaryRows(statement: Statement): Promise<Row[]>
   /**

@@ -78,7 +78,7 @@ export interface Judgement {
   readonly conditionsFor: (key: string) => readonly string[]
   /** Whether it is not, for many keys of a range in their order: `within` says that a column is in it. */
   readonly unreferenced: (key: string, within: (column: string) => string) => readonly string[]
-  /** Whether every table can be read in the order of keys. */
+  /** Whether every table has an index, to be read in the order of keys or asked key by key. */
   readonly isOrdered: boolean
 }
 
