@@ -79,17 +79,23 @@ export class EngineCalls {
         this.#deadlines.end(ticket)
         if (--this.#running === 0) this.#idle?.()
       }
-      attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal })).then(
-        answer => {
-          end()
-          if (late) freeLate(answer, ends?.abandon)
-          else this.#take(answer, ends?.take, resolve, reject)
-        },
-        error => {
-          end()
-          reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
-        }
-      )
+      const start = () => {
+        if (late) return end()
+        attempt(() => method(signal === undefined ? { deadlineMs } : { deadlineMs, signal })).then(
+          answer => {
+            end()
+            if (late) freeLate(answer, ends?.abandon)
+            else this.#take(answer, ends?.take, resolve, reject)
+          },
+          error => {
+            end()
+            reject(isReasonOf(signal, error) ? error : this.wrap(operation, error, options.key))
+          }
+        )
+      }
+      // Many reads that are begun at once would all be answered in one turn; what has effects keeps its place.
+      if (options.readOnly === true && this.#turns.isBusy) this.#turns.next(start)
+      else start()
     })
   }
 

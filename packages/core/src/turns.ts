@@ -9,10 +9,25 @@ const TURN_MS = 10
 export class Turns {
   #beganMs = 0
   #isOpen = false
+  #waiting: (() => void)[] = []
 
   /** Notes that something runs in this turn. */
   enter(): void {
     if (!this.#isOpen) this.#begin()
+  }
+
+  /** Takes a step in a turn that has time for it, after those that wait already. */
+  next(step: () => void): void {
+    this.#waiting.push(step)
+    if (this.#waiting.length === 1) setImmediate(() => this.#serve())
+  }
+
+  #serve(): void {
+    this.enter()
+    let served = 0
+    while (served < this.#waiting.length && !this.isSpent) this.#waiting[served++]?.()
+    this.#waiting.splice(0, served)
+    if (this.#waiting.length > 0) setImmediate(() => this.#serve())
   }
 
   #begin(): void {
@@ -22,6 +37,11 @@ export class Turns {
     setImmediate(() => {
       this.#isOpen = false
     })
+  }
+
+  /** Whether whoever comes now waits for a later turn: this one has lasted long enough, or others wait already. */
+  get isBusy(): boolean {
+    return this.#waiting.length > 0 || this.isSpent
   }
 
   /** Whether this turn has lasted long enough. */

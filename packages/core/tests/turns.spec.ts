@@ -56,3 +56,34 @@ it('ends a turn with the event loop’s, however long that waits for input then'
   }
   await calls.close()
 })
+
+it('lets a timer fire in the middle of many looks begun at once, and takes each in its turn', async () => {
+  const calls = new EngineCalls(engine, 1_000)
+  const begun: number[] = []
+  const look = (i: number) =>
+    calls.run('look', { readOnly: true }, async () => {
+      begun.push(i)
+      work(2)
+    })
+  const all = Promise.all(Array.from({ length: 100 }, (_, i) => look(i)))
+  await new Promise(resolve => setTimeout(resolve, 20))
+  expect(begun.length).toBeLessThan(100)
+  await all
+  expect(begun).toEqual(Array.from({ length: 100 }, (_, i) => i))
+  await calls.close()
+})
+
+it('does not begin a look whose deadline passed while it waited for its turn, and waits for none of them at the end', async () => {
+  const calls = new EngineCalls(engine, 60)
+  let begun = 0
+  const look = () =>
+    calls.run('look', { readOnly: true }, async () => {
+      begun++
+      work(5)
+    })
+  const settled = await Promise.allSettled(Array.from({ length: 100 }, look))
+  const late = settled.filter(({ status }) => status === 'rejected')
+  expect(late.length).toBeGreaterThan(0)
+  await calls.close()
+  expect(begun).toBe(100 - late.length)
+})

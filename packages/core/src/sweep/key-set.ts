@@ -8,6 +8,7 @@
  * A key is read into the place behind the last one, and compared there word by word: an object or a call into native code for each key
  * that is added or asked for would be most of what a sweep of a million costs.
  */
+import { randomFillSync } from 'node:crypto'
 import { type Algorithm, type BlobKey, readDigest } from '../key.js'
 import { DIGEST_LENGTH } from '../limits.js'
 
@@ -24,12 +25,14 @@ class Chunk {
 export class KeySet {
   readonly #algorithm: Algorithm
   readonly #chunks: Chunk[] = []
+  readonly #multipliers: Uint32Array
   /** Its length is a power of two. */
   #index = new Uint32Array(CAPACITY_MIN)
   #size = 0
 
-  constructor(algorithm: Algorithm) {
+  constructor(algorithm: Algorithm, multipliers = randomMultipliers()) {
     this.#algorithm = algorithm
+    this.#multipliers = multipliers
   }
 
   get size(): number {
@@ -56,7 +59,7 @@ export class KeySet {
     readDigest(key, this.#algorithm, chunk.bytes, at * DIGEST_LENGTH)
     const index = this.#index
     const mask = index.length - 1
-    let slot = homeOf(chunk.words, at, index.length)
+    let slot = hashOf(chunk.words, at, this.#multipliers) >>> shiftFor(index)
     for (let number = index[slot] as number; number !== 0; number = index[slot] as number) {
       if (isSame(chunk, at, this.#chunkOf(number - 1), (number - 1) % CHUNK_KEYS)) break
       slot = (slot + 1) & mask
@@ -68,7 +71,7 @@ export class KeySet {
     const index = new Uint32Array(this.#index.length * 2)
     const mask = index.length - 1
     for (let number = 0; number < this.#size; number++) {
-      let slot = homeOf(this.#chunkOf(number).words, number % CHUNK_KEYS, index.length)
+      let slot = hashOf(this.#chunkOf(number).words, number % CHUNK_KEYS, this.#multipliers) >>> shiftFor(index)
       while (index[slot] !== 0) slot = (slot + 1) & mask
       index[slot] = number + 1
     }
@@ -81,12 +84,26 @@ export class KeySet {
 }
 
 /**
- * Digests are uniform, so some of their bits are the hash: not the first ones. Keys often come in their order, from an index of the
- * application's, and while the set grows all of them would then want the same few slots, and each walk past all before it: a million took
- * minutes. Slots in that order would make asking by the page of a catalog faster, by 0.1 microseconds a key.
+ * A random multiple of each word, added up; the first bits of that are the hash. Digests are uniform, but those that a source says need not be
+ * digests of anything: its users may choose them alike in some bits. And keys often come in their order, from an index of the application's.
+ * Where many want the same slots, each walks past all before it: a million took minutes.
  */
-export function homeOf(words: Uint32Array, number: number, slots: number): number {
-  return (words[number * WORDS + 1] as number) & (slots - 1)
+export function hashOf(words: Uint32Array, number: number, multipliers: Uint32Array): number {
+  let sum = 0
+  for (let word = 0; word < WORDS; word++) {
+    sum = (sum + Math.imul(words[number * WORDS + word] as number, multipliers[word] as number)) | 0
+  }
+  return sum
+}
+
+/** Odd, so that no bit of a word is lost. */
+export function randomMultipliers(): Uint32Array {
+  return randomFillSync(new Uint32Array(WORDS)).map(multiplier => multiplier | 1)
+}
+
+/** By which a hash of 32 bits becomes a slot. */
+function shiftFor(index: Uint32Array): number {
+  return Math.clz32(index.length) + 1
 }
 
 function isSame(one: Chunk, at: number, other: Chunk, otherAt: number): boolean {
