@@ -1,6 +1,6 @@
 /** What an engine has at once saves a call into it, and nothing else: what it cannot say, or says wrongly, is as it would be without. */
 import { tracingChannel } from 'node:diagnostics_channel'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { BodyStore, Catalog, Engine, EngineDefinition } from '../src/engine.js'
 import { CorruptBlobError, EngineError, openStore, type Store, StoreClosedError } from '../src/index.js'
 import { ABSENT, bytes, rejection, THRESHOLD } from './opened.js'
@@ -53,10 +53,17 @@ async function opened() {
   return { engine, answers, store, small: small.key, large: large.key }
 }
 
+/** No turn lasts long enough then to be given up, however slow this machine is. */
+function clockStands(): void {
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+  onTestFinished(() => clock.mockRestore())
+}
+
 const contentOf = async (store: Store, key: string) => (await store.get(key))?.bytes()
 
 describe('what an engine has at once', () => {
   it('is got without a call: entries, bodies, parts', async () => {
+    clockStands()
     const { engine, store, small, large } = await opened()
     expect(await contentOf(store, small)).toEqual(SMALL)
     expect(await contentOf(store, large)).toEqual(LARGE)
@@ -68,6 +75,7 @@ describe('what an engine has at once', () => {
   })
 
   it('comes as bytes and nothing beside them, of which the caller is the owner', async () => {
+    clockStands()
     const { answers, engine, store, large } = await opened()
     answers.bodies = (locator, { start, end }) => {
       const held = engine.bodies.get(locator)?.bytes.subarray(start, end) ?? new Uint8Array()
@@ -126,6 +134,7 @@ describe('what an engine has at once', () => {
   })
 
   it('is stopped at where it breaks the contract', async () => {
+    clockStands()
     const { answers, store, small, large } = await opened()
     const { catalog, bodies } = answers
     const broken = async (call: Promise<unknown>) => {
