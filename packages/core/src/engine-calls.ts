@@ -164,7 +164,7 @@ export class EngineCalls {
     }
   }
 
-  /** Settles once nothing runs; nothing new begins when this is asked. */
+  /** Settles once nothing runs and no read waits for its turn; no call is taken any more when this is asked. */
   #untilIdle(): Promise<void> {
     return new Promise(resolve => {
       this.#idle = resolve
