@@ -97,7 +97,9 @@ export async function runChecks<Ts>(
   const property = propertyOf(tally)
   for (let seed = first; tally.runs < runs && !tally.isOver; seed++) {
     const path = options.path === undefined ? {} : { path: options.path }
-    const details = await fc.check(property, { seed, numRuns: Math.min(BATCH, runs - tally.runs), ...path })
+    const numRuns = Math.min(BATCH, runs - tally.runs)
+    // A log often keeps the message alone: what differed has to be in it.
+    const details = await fc.check(property, { seed, numRuns, includeErrorInReport: true, ...path })
     if (details.failed) {
       const report = (await fc.asyncDefaultReportMessage(details)) ?? 'the model failed'
       throw new Error(`${name}: ${report}\n${legend}`, { cause: details.errorInstance })

@@ -86,7 +86,8 @@ function wrapOf(switches: Switches, pageLimit: number | undefined): (definition:
         due: (lease, after, limit, call) => inner.due(lease, after, limited(limit), call),
         async lease(call) {
           const lease = await inner.lease(call)
-          switches.catalogJudges = lease?.live !== undefined
+          // A lease that was refused tells nothing: a sweep that contends with one of its own store leaves what is known.
+          if (lease !== undefined) switches.catalogJudges = lease.live !== undefined
           return lease
         }
       }),

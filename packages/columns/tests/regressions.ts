@@ -52,5 +52,16 @@ export const regressions: readonly Regression[] = [
       steps.verify.with({ by: 0, repair: false }),
       steps.get.with({ by: 0, content: LARGE, way: 'bytes' })
     ]
+  },
+  {
+    name: 'a sweep that contends with one of its own store judges enumerated keys as before',
+    setup: { windowDelayMs: 3_600_000 },
+    steps: [
+      put(SMALL),
+      release,
+      sweep(),
+      steps.protect.with({ by: 0, kind: 'live', contents: [SMALL] }),
+      steps.contendedSweep.with({ by: 0, other: 0 })
+    ]
   }
 ]
