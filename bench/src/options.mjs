@@ -20,7 +20,7 @@ export const usage = `npm run bench -- [options]
 const FULL = {
   name: 'full',
   rounds: 7,
-  small: { count: 4_096, lead: 512, peerCount: 512, serialCount: 384, getCount: 16_384 },
+  small: { count: 4_096, lead: 512, peerCount: 512, serialCount: 1_024, serialWarmCount: 4_096, getCount: 16_384 },
   streamLength: 256 * MIB,
   streamRounds: 5,
   ranges: 8_192,
@@ -36,7 +36,7 @@ const QUICK = {
   ...FULL,
   name: 'quick',
   rounds: 3,
-  small: { count: 1_024, lead: 256, peerCount: 192, serialCount: 128, getCount: 4_096 },
+  small: { count: 1_024, lead: 256, peerCount: 192, serialCount: 256, serialWarmCount: 2_048, getCount: 4_096 },
   streamLength: 32 * MIB,
   streamRounds: 3,
   ranges: 4_096,

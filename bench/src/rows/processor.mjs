@@ -13,7 +13,7 @@ const BODY_LENGTH = 64 * 1024 * 1024
 const IN_FLIGHT = 64
 const BATCH = 100
 const COUNT = 4_096
-const SERIAL = 512
+const SERIAL = 2_048
 const READS = 16_384
 
 export const processor = {
