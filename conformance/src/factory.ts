@@ -27,6 +27,7 @@ import type { BlobKey, EngineDefinition } from '@alkblobs/core/engine'
  * | `two-catalogs` | the kv tier is memory, and the catalog of the large tier keeps what is long: the oracle tells `largeTables` |
  * | `tables` | the oracle makes tables of an `application` beside the catalog |
  * | `transactions` | the oracle can hold a transaction open that pins: `pinInTransaction` |
+ * | `joins` | its stores can join transactions of an application, of which the oracle begins one: `transaction` |
  * | `fleet` | its stores are instances of a fleet, `second` joins it, and nothing revives an expired pin; the oracle has `pinRows`, `refusePins` and `endSessions` |
  * | `two-servers` | `apart()`: a pool whose large objects are on another server |
  * | `copy` | `copy()`: the media of a pool, copied as an operator would |
@@ -54,6 +55,7 @@ export const TRAITS = [
   'two-catalogs',
   'tables',
   'transactions',
+  'joins',
   'fleet',
   'two-servers',
   'copy'
@@ -111,6 +113,14 @@ export interface OpenTransaction {
   rollback(): Promise<void>
 }
 
+/** A transaction of the application's, on a session of its own. */
+export interface JoinableTransaction extends OpenTransaction {
+  /** What `store.joining` takes. After the transaction's end its session goes on outside of any. */
+  readonly handle: unknown
+  /** Gives the session back. */
+  release(): Promise<void>
+}
+
 /** A pin row as it lies on the medium. */
 export interface StoredPin {
   readonly owner: string
@@ -146,6 +156,8 @@ export interface MediumOracle {
   application?(form: 'text' | 'bytes'): Promise<ApplicationTable>
   /** With `transactions`: somebody else pins a key for an hour, and has not committed it. */
   pinInTransaction?(key: BlobKey): Promise<OpenTransaction>
+  /** With `joins`: begins a transaction where entries are, as an application would. */
+  transaction?(): Promise<JoinableTransaction>
   /** With `dormant` or `two-catalogs`: the names of the tables in the large tier's schema. */
   largeTables?(): Promise<readonly string[]>
   /** With `root`: replaces every folder a body could go into by a link that leads out of the root; answers a count of what went there. */

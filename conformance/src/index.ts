@@ -20,6 +20,7 @@ export {
   type ApplicationTable,
   type Damage,
   type EngineSummary,
+  type JoinableTransaction,
   lacking,
   type MediumCounts,
   type MediumOracle,

@@ -8,6 +8,7 @@ import { keepsAView } from './keeps-a-view.js'
 import { leaksAReader } from './leaks-a-reader.js'
 import { leasesTwice } from './leases-twice.js'
 import { mapsFailureToAbsence } from './maps-failure-to-absence.js'
+import { publishesBeside } from './publishes-beside.js'
 import { publishesTooEarly } from './publishes-too-early.js'
 import { releasesAnyGeneration } from './releases-any-generation.js'
 import { skipsAKey } from './skips-a-key.js'
@@ -19,6 +20,7 @@ export { type PlantedFault, planted } from './fault.js'
 export const faults: readonly PlantedFault[] = [
   forgetsToCancel,
   publishesTooEarly,
+  publishesBeside,
   skipsAKey,
   mapsFailureToAbsence,
   keepsADiscardedStage,

@@ -14,6 +14,7 @@ import { fleetSweepRows } from './fleet-sweeps.js'
 import { folderRows } from './folders.js'
 import { handoverRows } from './handover.js'
 import { hygieneRows } from './hygiene.js'
+import { joiningRows } from './joining.js'
 import { largeObjectRows } from './large-objects.js'
 import { lockedRows } from './locked.js'
 import { mediaRows } from './media.js'
@@ -51,6 +52,7 @@ export const rows: readonly Row[] = [
   ...arbitrationRows,
   ...lockedRows,
   ...openTransactionRows,
+  ...joiningRows,
   ...tableRows,
   ...handoverRows,
   ...pinRows,

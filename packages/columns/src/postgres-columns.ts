@@ -23,7 +23,8 @@ export const postgresTraits: readonly Trait[] = [
   'refuse',
   'schema',
   'tables',
-  'transactions'
+  'transactions',
+  'joins'
 ]
 
 /** kv = postgres, large = local. */

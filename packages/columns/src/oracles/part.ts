@@ -47,6 +47,7 @@ export function oracleOver(parts: readonly OraclePart[]): MediumOracle {
     ...(pins?.refusePins === undefined ? {} : { refusePins: pins.refusePins }),
     ...(sql?.application === undefined ? {} : { application: sql.application }),
     ...(sql?.pinInTransaction === undefined ? {} : { pinInTransaction: sql.pinInTransaction }),
+    ...(sql?.transaction === undefined ? {} : { transaction: sql.transaction }),
     removeEmptyFolders: () => each(part => part.removeEmptyFolders?.())
   }
 }

@@ -1,5 +1,5 @@
 /** Looks at a catalog in a schema of PostgreSQL, over the connection of the tests. */
-import type { ApplicationTable, OpenTransaction, StoredPin } from '@alkblobs/conformance'
+import type { ApplicationTable, JoinableTransaction, OpenTransaction, StoredPin } from '@alkblobs/conformance'
 import { digestOf } from '@alkblobs/core/engine'
 import type { TestSchema } from '@alkblobs/testkit'
 import postgres from 'postgres'
@@ -93,19 +93,30 @@ export function schemaPart(place: TestSchema, another: () => Promise<TestSchema>
     },
     handles: () => busySessions(place, schema),
     application: async (form): Promise<ApplicationTable> => await applicationTable(await another(), form),
-    pinInTransaction: key => openTransaction(place, of(PIN), Buffer.from(digestOf(key)))
+    pinInTransaction: key => pinning(place, of(PIN), Buffer.from(digestOf(key))),
+    transaction: () => openTransaction(place)
   }
 }
 
-/** A transaction that has run one statement, on the one connection that can end it. */
-async function openTransaction(place: TestSchema, statement: string, value: Buffer): Promise<OpenTransaction> {
-  const { host, port, user, password, database } = place
-  const own = postgres({ host, port, user, password, database, max: 1 })
-  await own.unsafe('BEGIN').simple()
+/** A transaction that has run one statement. */
+async function pinning(place: TestSchema, statement: string, value: Buffer): Promise<OpenTransaction> {
+  const { own, commit, rollback, release } = await openTransaction(place)
   await own.unsafe(statement, [value])
-  const end = (how: 'COMMIT' | 'ROLLBACK') => async () => {
-    await own.unsafe(how).simple()
-    await own.end({ timeout: 1 })
+  return { commit: () => commit().then(release), rollback: () => rollback().then(release) }
+}
+
+/** A transaction on the one connection that can end it. */
+async function openTransaction(place: TestSchema): Promise<JoinableTransaction & { own: postgres.ReservedSql }> {
+  const { host, port, user, password, database } = place
+  const client = postgres({ host, port, user, password, database, max: 1 })
+  const own = await client.reserve()
+  const run = (statement: string) => async () => {
+    await own.unsafe(statement).simple()
   }
-  return { commit: end('COMMIT'), rollback: end('ROLLBACK') }
+  await run('BEGIN')()
+  const release = async () => {
+    own.release()
+    await client.end({ timeout: 1 })
+  }
+  return { own, handle: own, commit: run('COMMIT'), rollback: run('ROLLBACK'), release }
 }
