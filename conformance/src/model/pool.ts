@@ -162,7 +162,9 @@ export class PoolModel {
         // Where bodies need not wait, the broken one is gone before the put answers.
         if (this.trashDelayMs === 0) this.drop()
       }
-      const tier = this.hasBodies && length > holder.threshold ? 'large' : 'kv'
+      // What memory beside a durable catalog holds is healed there, whatever the threshold is by now.
+      const isKept = this.hasTwoCatalogs && found?.tier === 'kv'
+      const tier = this.hasBodies && length > holder.threshold && !isKept ? 'large' : 'kv'
       this.entries.set(content, { tier, held: length, isFlipped: false })
     }
     this.protect(content, pin ? holder : undefined)

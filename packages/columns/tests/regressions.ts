@@ -54,6 +54,18 @@ export const regressions: readonly Regression[] = [
     ]
   },
   {
+    name: 'an entry of the kv tier is healed by a put for which it is too long by now',
+    setup: {},
+    steps: [
+      put(SMALL),
+      steps.restart.with({ by: 0, crashes: false, threshold: 1 }),
+      steps.damage.with({ content: SMALL, how: 'truncate' }),
+      put(SMALL),
+      steps.verify.with({ by: 0, repair: false }),
+      steps.get.with({ by: 0, content: SMALL, way: 'bytes' })
+    ]
+  },
+  {
     name: 'a sweep that contends with one of its own store judges enumerated keys as before',
     setup: { windowDelayMs: 3_600_000 },
     steps: [

@@ -113,7 +113,7 @@ function mediaOf(kv: Opened, large: Opened | undefined, callsOf: (host: Engine) 
   const durabilities = [kv.engine.durability, large?.engine.durability]
   const isVolatile = kv.engine.durability === 'process'
   const far = isVolatile ? large?.engine.catalog : undefined
-  const host = large && far && pairedEngine(kv.engine, large.engine, { near: catalog, far })
+  const host = large && far && bodies && pairedEngine(kv.engine, large.engine, { near: catalog, far, bodies })
   if (host !== undefined && catalog.form !== far?.form) {
     throw new InvalidArgumentError('kv', `an engine that can stand beside the catalog of ${large?.engine.name}`)
   }

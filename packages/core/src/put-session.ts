@@ -90,8 +90,9 @@ export class PutSession {
     const bytes = { kind: 'staged', stage: spill.stage, locator } as const
     const content = { key, length: this.#length, bytes, pin, verify }
     const published = (await this.#parts.publisher.publish(content)) as Published
-    if (published.outcome === 'existed') await spill.discard()
-    else spill.published()
+    const { place } = published.entry
+    if (place.tier === 'large' && place.locator === locator) spill.published()
+    else await spill.discard()
     this.#spill = undefined
     return published
   }

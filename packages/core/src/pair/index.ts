@@ -8,7 +8,7 @@
  *
  * Memory is asked first wherever either could answer: it costs nothing.
  */
-import type { Catalog, Engine } from '../engine.js'
+import type { BodyStore, Catalog, Engine } from '../engine.js'
 import { entriesOf } from './entries.js'
 import { metaOf } from './meta.js'
 import { protectingOf } from './protecting.js'
@@ -22,6 +22,8 @@ export interface Pair {
   readonly near: Catalog
   /** Durable. */
   readonly far: Catalog
+  /** Of the large tier. */
+  readonly bodies: BodyStore
 }
 
 /** An engine made of two, whose catalog is the pair. Closing it closes neither: both stay their owners'. */

@@ -1,5 +1,6 @@
 /** What makes and protects entries: `publish`, `pin`, `renew`, `release`. */
-import type { Call, Catalog, PinRequest, Publication, PublishOutcome } from '../engine.js'
+import type { BodyStore, Call, Catalog, Locator, PinRequest, Publication, PublishOutcome } from '../engine.js'
+import { EngineFault } from '../engine-fault.js'
 import type { Pair } from './index.js'
 
 type Protecting = Pick<Catalog, 'publish' | 'pin' | 'renew' | 'release'>
@@ -29,17 +30,36 @@ export function protectingOf(pair: Pair): Protecting {
  * Whoever has the entry answers for it, the near one first. Where neither has it, it is made by its length: bytes in a stage are
  * the far catalog's, bytes at hand are memory's.
  */
-async function publishOne({ near, far }: Pair, item: Publication, call: Call): Promise<PublishOutcome> {
+async function publishOne({ near, far, bodies }: Pair, item: Publication, call: Call): Promise<PublishOutcome> {
   const { bytes } = item
   if ((await near.find([item.key], call))[0] !== undefined) {
-    // A staged body cannot become an entry of memory, which knows no stages; the entry that is there is found.
-    const found = await one(near, bytes.kind === 'staged' ? asking(item) : item, call)
+    const found = await one(
+      near,
+      bytes.kind === 'staged' ? await unstaged(bodies, item, bytes.locator, call) : item,
+      call
+    )
     if (found.outcome !== 'absent') return found
   }
   if (bytes.kind !== 'inline' || item.healing?.tier === 'large') return one(far, item, call)
   // After a threshold was raised a short body may have its entry among the large ones.
   const found = await one(far, asking(item), call)
   return found.outcome === 'absent' ? one(near, item, call) : found
+}
+
+/**
+ * What memory, which knows no stages, can make of a staged body: it finds the entry that is there, and heals it with the bytes of
+ * the body, which were once short enough for it. The stage stays its owner's.
+ */
+async function unstaged(bodies: BodyStore, item: Publication, locator: Locator, call: Call): Promise<Publication> {
+  if (item.healing?.tier !== 'kv') return asking(item)
+  const body = new Uint8Array(item.length)
+  let filled = 0
+  for await (const chunk of bodies.read(locator, { start: 0, end: item.length }, call)) {
+    body.set(chunk, filled)
+    filled += chunk.length
+  }
+  if (filled < item.length) throw new EngineFault('corrupt', 'a staged body is shorter than what was written')
+  return { ...item, bytes: { kind: 'inline', body } }
 }
 
 /** The same, without bytes: protects an entry that is there, and makes none. */

@@ -3,7 +3,7 @@ import type { BlobKey, Call, Catalog, Lease } from '../engine.js'
 import { EngineFault } from '../engine-fault.js'
 import type { Pair } from './index.js'
 
-export type Side = keyof Pair
+export type Side = 'near' | 'far'
 
 /** A name of one catalog, as the pair answers it. */
 export function tag<Name extends string>(side: Side, name: Name): Name {
