@@ -6,7 +6,7 @@ import { hashOf, randomMultipliers } from '../src/sweep/digest-part.js'
 import { KeySet } from '../src/sweep/key-set.js'
 
 /** More than a set keeps in one part. */
-const MANY = 20_000
+const MANY = 40_000
 const keyOf = (i: number) => formatKey('blake3', createHash('sha256').update(`${i}`).digest())
 const MANY_KEYS = Array.from({ length: MANY }, (_, i) => keyOf(i))
 /** A key of a first byte whose last half of a word, and so the place where `BY_LAST_HALF` begins to look, is given. */
@@ -93,7 +93,7 @@ describe('a set of keys', () => {
   })
 
   it.each([
-    ['in few keys', 3, 100_000, 0, 16 * 1024],
+    ['in few keys', 3, 100_000, 0, 32 * 1024],
     ['in many keys', MANY, 5, 0, 1.5 * MANY + 256 * 384],
     ['in keys of one first byte', MANY, 5, 1, 1.5 * MANY + 384]
   ])(

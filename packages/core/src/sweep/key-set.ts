@@ -10,7 +10,7 @@ import { type Algorithm, type BlobKey, readDigest } from '../key.js'
 import { DigestPart, firstByteOf, type Memory, randomMultipliers, WORDS } from './digest-part.js'
 
 /** So many are gathered before there are parts: fewer fit the caches as they are, and a small set shall be made fast. */
-const WHOLE_MAX = 16 * 1024
+const WHOLE_MAX = 32 * 1024
 const PARTS = 256
 /** Digests that a part may gather in any case: 2 MiB in all parts together. */
 const GATHERED_MAX = 256
