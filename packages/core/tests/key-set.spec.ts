@@ -2,55 +2,129 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { InvalidKeyError } from '../src/index.js'
 import { type BlobKey, digestOf, formatKey } from '../src/key.js'
-import { hashOf, KeySet, randomMultipliers } from '../src/sweep/key-set.js'
+import { hashOf, randomMultipliers } from '../src/sweep/digest-part.js'
+import { KeySet } from '../src/sweep/key-set.js'
 
-/** With these the slot is the first bits of the second word. */
-const BY_SECOND_WORD = Uint32Array.of(0, 1, 0, 0, 0, 0, 0, 0)
+/** More than a set keeps in one part. */
+const MANY = 40_000
 const keyOf = (i: number) => formatKey('blake3', createHash('sha256').update(`${i}`).digest())
-/** A key whose second four bytes, the hash of its slot, are given. */
-const inSlot = (slot: number, rest: number) => {
+const MANY_KEYS = Array.from({ length: MANY }, (_, i) => keyOf(i))
+/** A key of a first byte whose last half of a word, and so the place where `BY_LAST_HALF` begins to look, is given. */
+const inSlot = (half: number, rest: number, first = 0) => {
   const digest = Buffer.alloc(32)
-  digest.writeUInt32LE((slot << 22) >>> 0, 4)
-  digest.writeUInt32BE(rest, 28)
+  digest[0] = first
+  digest.writeUInt32BE(rest, 8)
+  digest.writeUInt16LE(half, 30)
   return formatKey('blake3', digest)
+}
+/** With these the hash is the last half of a word: its slot are the first bits of that. */
+const BY_LAST_HALF = Int32Array.from({ length: 16 }, (_, half) => (half === 15 ? 1 << 16 : 0))
+/** With these every digest has the same hash. */
+const ALL_ALIKE = new Int32Array(16)
+const added = (keys: Iterable<BlobKey>, multipliers = randomMultipliers()) => {
+  const set = new KeySet('blake3', multipliers)
+  for (const key of keys) set.add(key)
+  return set
 }
 
 describe('a set of keys', () => {
-  it('is one: what was added is there, repeated or not, and nothing else', () => {
+  it.each([
+    ['few', 1_000],
+    ['many', MANY]
+  ])('is one: what was added is there, repeated or not, and nothing else (%s)', (_, count) => {
+    const keys = MANY_KEYS.slice(0, count)
     const set = new KeySet('blake3')
-    for (let i = 0; i < 20_000; i += 2) for (const _ of [1, 2]) set.add(keyOf(i))
-    expect(set.size).toBe(10_000)
-    for (let i = 0; i < 20_000; i++) if (set.has(keyOf(i)) !== (i % 2 === 0)) expect.unreachable(`key ${i}`)
+    const even = keys.filter((_, i) => i % 2 === 0)
+    for (const _ of [1, 2]) for (const key of even) for (const _ of [1, 2]) set.add(key)
+    expect(keys.filter(key => set.has(key))).toEqual(even)
+    expect(set.size).toBe(even.length)
   })
 
-  it('keeps keys apart that want one slot, through every growth', () => {
-    const set = new KeySet('blake3', BY_SECOND_WORD)
-    const keys: BlobKey[] = []
-    for (let i = 0; i < 3_000; i++) keys.push(inSlot(1_023, i))
-    for (const key of keys) set.add(key)
-    expect(set.size).toBe(3_000)
+  it('is one while it is asked and added to by turns', () => {
+    const set = new KeySet('blake3')
+    for (const [i, key] of MANY_KEYS.entries()) {
+      if (set.has(key)) expect.unreachable(`key ${i} before it was added`)
+      set.add(key)
+      if (!set.has(key)) expect.unreachable(`key ${i} after it was added`)
+    }
+    expect(MANY_KEYS.filter(key => !set.has(key))).toEqual([])
+    expect(set.size).toBe(MANY)
+  })
+
+  it.each([
+    ['slot and look alike there', ALL_ALIKE],
+    ['slot', BY_LAST_HALF]
+  ])('keeps keys apart that want one %s, whatever it has to settle', (_, multipliers) => {
+    const keys = Array.from({ length: 2_000 }, (_, i) => inSlot(0xffff, i))
+    const set = added(keys, multipliers)
+    expect(set.has(inSlot(0xffff, 2_000))).toBe(false)
+    for (const key of keys.slice(0, 1_000)) set.add(key)
+    for (let i = 2_001; i < 2_500; i++) set.add(inSlot(0xffff, i))
     expect(keys.every(key => set.has(key))).toBe(true)
-    expect(set.has(inSlot(1_023, 3_000))).toBe(false)
-    expect(set.has(inSlot(1_022, 0))).toBe(false)
+    expect(set.size).toBe(2_499)
+    expect(set.has(inSlot(0xffff, 2_000))).toBe(false)
+    expect(set.has(inSlot(0xfffe, 0))).toBe(false)
   })
 
   it.each<[string, (digest: Buffer) => Buffer]>([
     // What an index of the application's begins with: a thousand of many keys.
     ['that come in their order', digest => digest.fill(0, 0, 2)],
     ['that somebody chose alike', digest => digest.fill(0, 4, 30)],
-    ['that somebody chose alike but for one end', digest => digest.fill(0, 0, 30)]
+    ['that somebody chose alike but for one end', digest => digest.fill(0, 0, 30)],
+    [
+      'that differ in the first bits of each word',
+      digest => digest.map((byte, at) => (at % 4 === 3 ? byte & 0xf0 : 0)) as Buffer
+    ],
+    [
+      'that differ in the first bits of each half of a word',
+      digest => digest.map((byte, at) => (at % 2 === 1 ? byte & 0xe0 : 0)) as Buffer
+    ],
+    [
+      'that differ in the last bits of each word',
+      digest => digest.map((byte, at) => (at % 4 === 0 ? byte & 0x0f : 0)) as Buffer
+    ]
   ])('wants slots all over its index for keys %s', (_, alike) => {
-    const digests = Buffer.concat(Array.from({ length: 1_000 }, (_, i) => alike(digestOf(keyOf(i)))))
-    const words = new Uint32Array(new Uint8Array(digests).buffer)
-    const multipliers = randomMultipliers()
-    const slots = new Set(Array.from({ length: 1_000 }, (_, i) => hashOf(words, i, multipliers) >>> 21))
-    // 791 of 2,048 are expected of slots that are drawn; keys that walk past each other want a few.
-    expect(slots.size).toBeGreaterThan(500)
+    const digests = Buffer.concat(MANY_KEYS.slice(0, 1_000).map(key => alike(digestOf(key))))
+    const words = new Int32Array(new Uint8Array(digests).buffer)
+    const slotsBy = (multipliers: Int32Array) =>
+      new Set(Array.from({ length: 1_000 }, (_, i) => hashOf(words, i * 8, multipliers) >>> 21)).size
+    // 791 of 2,048 are expected of slots that are drawn; keys that walk past each other want a few. One draw in hundreds is an unlucky one.
+    expect(Math.max(...Array.from({ length: 5 }, () => slotsBy(randomMultipliers())))).toBeGreaterThan(500)
   })
 
-  it('tells the all-zero digest, and ones that start with zeros, from an empty slot', () => {
+  it.each([
+    ['in few keys', 3, 100_000, 0, 32 * 1024],
+    ['in many keys', MANY, 5, 0, 1.5 * MANY + 256 * 384],
+    ['in keys of one first byte', MANY, 5, 1, 1.5 * MANY + 384]
+  ])(
+    'needs memory for different keys, however often they are repeated: %s',
+    (_, different, times, length, capacity) => {
+      const keys = MANY_KEYS.slice(0, different).map(key => formatKey('blake3', digestOf(key).fill(0, 0, length)))
+      const set = new KeySet('blake3')
+      let most = 0
+      for (let i = 0; i < times; i++) {
+        // In another order each time.
+        for (let j = 0; j < keys.length; j++) set.add(keys[(j * 7_919) % keys.length] as BlobKey)
+        most = Math.max(most, set.capacity)
+      }
+      expect(most).toBeLessThanOrEqual(capacity)
+      expect(set.size).toBe(different)
+      expect(keys.every(key => set.has(key))).toBe(true)
+    }
+  )
+
+  it('that is small needs little memory', () => {
+    expect(new KeySet('blake3').capacity).toBe(0)
+    expect(added(MANY_KEYS.slice(0, 10)).capacity).toBeLessThanOrEqual(128)
+    expect(added(MANY_KEYS.slice(0, 10_000)).capacity).toBeLessThanOrEqual(10_128)
+  })
+
+  it.each([
+    ['one slot', ALL_ALIKE],
+    ['slots of their own', randomMultipliers()]
+  ])('tells the all-zero digest, and ones that start with zeros, from an empty slot, with %s', (_, multipliers) => {
     const zero = formatKey('blake3', Buffer.alloc(32))
-    const set = new KeySet('blake3', BY_SECOND_WORD)
+    const set = new KeySet('blake3', multipliers)
     expect(set.has(zero)).toBe(false)
     set.add(inSlot(0, 1))
     expect(set.has(zero)).toBe(false)
@@ -59,7 +133,7 @@ describe('a set of keys', () => {
     set.add(zero)
     expect(set.has(zero)).toBe(true)
     expect(set.size).toBe(2)
-    for (let i = 0; i < 2_000; i++) set.add(keyOf(i))
+    for (const key of MANY_KEYS.slice(0, 2_000)) set.add(key)
     expect(set.has(zero)).toBe(true)
     expect(set.size).toBe(2_002)
   })
@@ -69,17 +143,16 @@ describe('a set of keys', () => {
     expect(new KeySet('blake3').has(keyOf(1))).toBe(false)
   })
 
-  it('takes nothing that is no key of its derivation, and is what it was', () => {
-    const set = new KeySet('blake3')
-    set.add(keyOf(1))
-    for (const wrong of [
-      keyOf(2).toUpperCase(),
-      keyOf(2).slice(1),
-      `${keyOf(2).slice(0, -1)}g`,
-      `sha256${keyOf(2).slice(6)}`
-    ])
+  it.each([
+    ['few', 1],
+    ['many', MANY]
+  ])('takes nothing that is no key of its derivation, and is what it was (%s)', (_, count) => {
+    const set = added(MANY_KEYS.slice(0, count))
+    const other = keyOf(MANY)
+    for (const wrong of [other.toUpperCase(), other.slice(1), `${other.slice(0, -1)}g`, `sha256${other.slice(6)}`])
       expect(() => set.add(wrong)).toThrow(InvalidKeyError)
-    expect(set.size).toBe(1)
-    expect([set.has(keyOf(1)), set.has(keyOf(2))]).toEqual([true, false])
+    expect(() => set.has(`sha256${other.slice(6)}` as BlobKey)).toThrow(InvalidKeyError)
+    expect(set.size).toBe(count)
+    expect([set.has(keyOf(0)), set.has(other)]).toEqual([true, false])
   })
 })

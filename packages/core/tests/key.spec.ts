@@ -131,12 +131,20 @@ describe('a digest that is read out of a written key', () => {
   })
 
   it('is refused for one wrong character at any place, whatever it is', () => {
-    const strange = ['G', 'g', '/', ':', '`', '@', '\0', ' ', '\x80', '\u0130', '\uff10', '\ud800']
+    const bytes = into()
+    const strange = [
+      ...Array.from({ length: 256 }, (_, code) => String.fromCharCode(code)),
+      '\u0130',
+      '\uff10',
+      '\ud800'
+    ]
     for (let at = 0; at < KEY.length; at++) {
+      // A digit in place of another is another key.
+      const right = at < KEY.indexOf(':') + 1 ? KEY.charAt(at) : '0123456789abcdef'
       for (const character of strange) {
+        if (right.includes(character)) continue
         const value = KEY.slice(0, at) + character + KEY.slice(at + 1)
-        if (value === KEY) continue
-        expect(() => readDigest(value, 'blake3', into(), 0), `${character} at ${at}`).toThrow(InvalidKeyError)
+        expect(() => readDigest(value, 'blake3', bytes, 0), `${character} at ${at}`).toThrow(InvalidKeyError)
       }
     }
   })

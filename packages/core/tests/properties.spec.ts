@@ -319,9 +319,11 @@ describe('a set of keys', () => {
       bytes.writeUInt32BE(tail, 28)
       return formatKey('blake3', bytes)
     })
+    // The hash is all of the first word, or nothing.
+    const multipliers = fc.constantFrom(Int32Array.from([1, 1 << 16, ...Array(14).fill(0)]), new Int32Array(16))
     fc.assert(
-      fc.property(fc.array(digest, { maxLength: 2_000 }), fc.array(digest), (added, asked) => {
-        const [set, model] = [new KeySet('blake3', Uint32Array.of(1, 0, 0, 0, 0, 0, 0, 0)), new Set<BlobKey>()]
+      fc.property(fc.array(digest, { maxLength: 2_000 }), fc.array(digest), multipliers, (added, asked, chosen) => {
+        const [set, model] = [new KeySet('blake3', chosen), new Set<BlobKey>()]
         for (const key of added) {
           set.add(key)
           model.add(key)
@@ -331,6 +333,38 @@ describe('a set of keys', () => {
       }),
       { numRuns: 40 }
     )
+  })
+
+  it('answers as a Set does when there are many, of few first bytes or all, added and asked by turns', () => {
+    const drawn = Array.from({ length: 30_000 }, (_, i) => createHash('sha256').update(`${i}`).digest())
+    const keys = [
+      ...drawn.map(digest => formatKey('blake3', digest)),
+      ...drawn.map((digest, i) => formatKey('blake3', digest.fill(i % 3, 0, 1)))
+    ]
+    const run = fc.record({
+      from: fc.nat(keys.length - 1),
+      count: fc.oneof(fc.nat(300), fc.nat(20_000)),
+      step: fc.constantFrom(1, 7, 7_919),
+      asked: fc.boolean()
+    })
+    const answers = fc.property(fc.array(run, { minLength: 1, maxLength: 12 }), runs => {
+      const [set, model] = [new KeySet('blake3'), new Set<BlobKey>()]
+      for (const { from, count, step, asked } of [...runs, { from: 0, count: keys.length, step: 1, asked: true }]) {
+        for (let i = 0; i < count; i++) {
+          const key = keys[(from + i * step) % keys.length] as BlobKey
+          if (asked) {
+            if (set.has(key) !== model.has(key))
+              throw new Error(`${key} is there: ${model.has(key)}, and the set says otherwise`)
+          } else {
+            set.add(key)
+            model.add(key)
+          }
+        }
+        expect(set.capacity).toBeLessThanOrEqual(1.5 * model.size + 256 * 384)
+      }
+      expect(set.size).toBe(model.size)
+    })
+    fc.assert(answers, { numRuns: 15 })
   })
 })
 
