@@ -10,6 +10,7 @@ import { leasesTwice } from './leases-twice.js'
 import { mapsFailureToAbsence } from './maps-failure-to-absence.js'
 import { publishesTooEarly } from './publishes-too-early.js'
 import { releasesAnyGeneration } from './releases-any-generation.js'
+import { remembersWhatItRead } from './remembers-what-it-read.js'
 import { skipsAKey } from './skips-a-key.js'
 import { unclampedRange } from './unclamped-range.js'
 
@@ -28,5 +29,6 @@ export const faults: readonly PlantedFault[] = [
   leasesTwice,
   leaksAReader,
   givesItsOwnMemory,
-  keepsAView
+  keepsAView,
+  remembersWhatItRead
 ]
