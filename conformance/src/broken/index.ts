@@ -11,6 +11,7 @@ import { mapsFailureToAbsence } from './maps-failure-to-absence.js'
 import { publishesBeside } from './publishes-beside.js'
 import { publishesTooEarly } from './publishes-too-early.js'
 import { releasesAnyGeneration } from './releases-any-generation.js'
+import { remembersWhatItRead } from './remembers-what-it-read.js'
 import { skipsAKey } from './skips-a-key.js'
 import { unclampedRange } from './unclamped-range.js'
 
@@ -30,5 +31,6 @@ export const faults: readonly PlantedFault[] = [
   leasesTwice,
   leaksAReader,
   givesItsOwnMemory,
-  keepsAView
+  keepsAView,
+  remembersWhatItRead
 ]

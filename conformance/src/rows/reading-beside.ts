@@ -194,4 +194,47 @@ const pinnedReader = row({
   })
 })
 
-export const readingBesideRows = [failureIsNoAbsence, visibleWhole, removedWhileRead, removedBeforeRead, pinnedReader]
+/**
+ * Contract stamp: docs/spec/store-api.md#reading
+ * Contract stamp: docs/spec/engine-contract.md#catalog
+ */
+const manyTogether = row({
+  name: 'gets_asked_for_together_answer_what_there_is_by_then',
+  statement:
+    'Gets that are asked for in one go answer as each alone would, from no state that was over by then, and are in no way of writers.',
+  stamps: ['docs/spec/store-api.md#reading', 'docs/spec/engine-contract.md#catalog'],
+  invariant: 'INV-9',
+  run: over(async (store, factory) => {
+    const lengths = tierLengths(factory)
+    const contents = Array.from({ length: 12 }, (_, i) => bytesOf(lengths[i % lengths.length] as number, 700 + i))
+    const keys = await Promise.all(contents.map(async bytes => (await putReleased(store, bytes)).key))
+    const expectThere = async (isThere: (i: number) => boolean, when: string) => {
+      const blobs = await Promise.all(keys.map(key => store.get(key)))
+      for (const [i, blob] of blobs.entries()) {
+        equal(blob !== undefined, isThere(i), `entry ${i} is there, or not (${when})`)
+        if (blob !== undefined)
+          sameBytes(await blob.bytes(), contents[i] as Uint8Array, `entry ${i} is whole (${when})`)
+      }
+    }
+    await expectThere(() => true, 'after the puts')
+    for (let i = 0; i < keys.length; i += 3) await store.delete(keys[i] as string)
+    await expectThere(i => i % 3 !== 0, 'after the deletes')
+    const gone = keys.flatMap((_, i) => (i % 3 === 0 ? [contents[i] as Uint8Array] : []))
+    const [found, receipts] = await Promise.all([
+      Promise.all(keys.map(key => store.get(key))),
+      Promise.all(gone.map(bytes => putReleased(store, bytes)))
+    ])
+    for (const [i, blob] of found.entries()) if (i % 3 !== 0) present(blob, `entry ${i} is there beside the puts`)
+    for (const { created } of receipts) equal(created, true, 'a put beside gets of its key makes the entry')
+    await expectThere(() => true, 'after they were put again')
+  })
+})
+
+export const readingBesideRows = [
+  failureIsNoAbsence,
+  visibleWhole,
+  removedWhileRead,
+  removedBeforeRead,
+  pinnedReader,
+  manyTogether
+]

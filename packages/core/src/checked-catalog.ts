@@ -73,9 +73,8 @@ export class CheckedCatalog {
   }
 
   async find(keys: readonly BlobKey[], signal?: AbortSignal): Promise<readonly (Entry | undefined)[]> {
-    const entries = await this.#calls.run('find', { readOnly: true, signal, key: only(keys) }, call =>
-      this.#catalog.find(keys, call)
-    )
+    const options: CallOptions = { readOnly: true, signal, key: keys.length === 1 ? keys[0] : undefined }
+    const entries = await this.#calls.run('find', options, call => this.#catalog.find(keys, call))
     this.#aligned('find', 'ENG-FIND-1', keys, entries)
     for (const [i, entry] of entries.entries()) if (entry !== undefined) this.#isOf('find', keys[i] as BlobKey, entry)
     return entries
@@ -86,10 +85,20 @@ export class CheckedCatalog {
     return found && this.#found(key, found)
   }
 
+  /** Whether the catalog can have entries at once. */
+  get answersNow(): boolean {
+    return this.#catalog.readNow !== undefined
+  }
+
   /** An entry that the catalog has at once; `undefined` where it has to be asked by `read`. */
   readNow(key: BlobKey): FoundEntry | undefined {
     const found = this.#calls.readNow(this.#catalog, key)
     return found && this.#found(key, found)
+  }
+
+  /** Runs `reads`, which asks `readNow` of many and throws nothing; what it could not ask for has to be asked by `read`. */
+  readTogether(reads: () => void): void {
+    this.#calls.readTogether(this.#catalog, reads)
   }
 
   async list(after: BlobKey | undefined, limit: number, signal?: AbortSignal): Promise<readonly Entry[]> {
@@ -288,7 +297,3 @@ function isPossible({ bytes, healing }: Publication, { outcome }: PublishOutcome
 }
 
 function lostWithItsProcess(): void {}
-
-function only(keys: readonly BlobKey[]): BlobKey | undefined {
-  return keys.length === 1 ? keys[0] : undefined
-}

@@ -2,7 +2,7 @@
  * One call into an engine: a deadline, and one shape for every failure. What an engine throws is wrapped here, once.
  */
 import { Deadlines } from './deadlines.js'
-import type { Call, Engine, ErrorCode } from './engine.js'
+import type { Call, Catalog, Engine, ErrorCode } from './engine.js'
 import { BlobError, EngineError, PoolRefusedError, StoreClosedError } from './errors.js'
 import type { BlobKey } from './key.js'
 import { Turns } from './turns.js'
@@ -127,6 +127,16 @@ export class EngineCalls {
       return part.readNow(...asked)
     } catch {
       return undefined
+    }
+  }
+
+  /** Runs `reads`, which throws nothing, as the catalog wants many to be read. What was not read is asked for by a call. */
+  readTogether(catalog: Pick<Catalog, 'readTogether'>, reads: () => void): void {
+    try {
+      if (catalog.readTogether === undefined || this.#isClosed) reads()
+      else catalog.readTogether(reads)
+    } catch {
+      // Whoever has no answer now asks for it, and hears of a failure that lasts.
     }
   }
 

@@ -1,7 +1,7 @@
 /** The facade: checks what a caller passes, once, and hands it to the room that does the work. */
 import { randomBytes } from 'node:crypto'
 import { optionsObject } from './arguments.js'
-import { isTraced, type Operation, type OperationTrace, traced } from './channels.js'
+import { type Operation, type OperationTrace, traced } from './channels.js'
 import { Collecting } from './collecting.js'
 import { type StoreConfig, type StoreMode, windowDelayOf } from './config.js'
 import type { BlobContent } from './content.js'
@@ -12,6 +12,7 @@ import type { Dispatch } from './dispatch.js'
 import type { Durability, Entry, Owner } from './engine.js'
 import { closeAll, type EngineCalls } from './engine-calls.js'
 import { InvalidArgumentError } from './errors.js'
+import { Getting } from './getting.js'
 import type { JoinedStore } from './joined.js'
 import { type Algorithm, type BlobKey, parseKey, parseKeys } from './key.js'
 import { Lifecycle } from './lifecycle.js'
@@ -62,6 +63,7 @@ export class Store {
   readonly #calls: readonly EngineCalls[]
   readonly #lifecycle = new Lifecycle()
   readonly #pins: Pins
+  readonly #getting: Getting
   readonly #looking: Looking
   readonly #putting: Putting
   readonly #collecting: Collecting
@@ -82,6 +84,7 @@ export class Store {
     this.#pins = new Pins(pool.catalog, { owner, pinTtlMs, stageTtlMs, ...life })
     const derivation = derivationOf(config.algorithm)
     const shared = { config, pool, pins: this.#pins, derivation, lifecycle: this.#lifecycle }
+    this.#getting = new Getting(shared)
     this.#looking = new Looking(shared)
     this.#collecting = new Collecting({ ...shared, owner })
     this.#putting = new Putting({
@@ -113,17 +116,10 @@ export class Store {
   }
 
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
-  async get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
-    this.#lifecycle.assertOpen()
-    if (!isTraced('get')) {
-      const blob = this.#looking.getNow(this.#key(key), getOptionsOf(options, this.#config.verify))
-      if (blob !== undefined) return blob
-    }
-    return this.#traced('get', trace => {
-      const how = getOptionsOf(options, this.#config.verify)
-      const parsed = this.#key(key)
-      trace.key = parsed
-      return this.#looking.get(parsed, how, trace)
+  get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
+    return new Promise(answer => {
+      this.#lifecycle.assertOpen()
+      this.#getting.ask(this.#key(key), getOptionsOf(options, this.#config.verify), answer)
     })
   }
 

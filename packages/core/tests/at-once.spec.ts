@@ -1,7 +1,7 @@
 /** What an engine has at once saves a call into it, and nothing else: what it cannot say, or says wrongly, is as it would be without. */
 import { tracingChannel } from 'node:diagnostics_channel'
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { BodyStore, Catalog, Engine, EngineDefinition } from '../src/engine.js'
+import type { BlobKey, BodyStore, Catalog, Engine, EngineDefinition } from '../src/engine.js'
 import { CorruptBlobError, EngineError, openStore, type Store, StoreClosedError } from '../src/index.js'
 import { ABSENT, bytes, rejection, THRESHOLD } from './opened.js'
 import { Scripted } from './scripted-engine.js'
@@ -199,5 +199,102 @@ describe('what an engine has at once', () => {
     onTestFinished(() => void channel.unsubscribe(subscribers as never))
     expect(await contentOf(store, small)).toEqual(SMALL)
     expect(told).toMatchObject([{ operation: 'get', key: small, length: THRESHOLD, tier: 'kv' }])
+  })
+})
+
+/** A store whose catalog reads many together, by `readTogether`, and what was read in the course of it. */
+async function openedTogether(readTogether: (reads: () => void) => void) {
+  const engine = new Scripted()
+  const reads: string[] = []
+  const readNow = (key: BlobKey) => {
+    reads.push(key)
+    const found = engine.entries.get(key)
+    return found && { entry: found.entry, ...(found.body && { body: Uint8Array.from(found.body) }) }
+  }
+  const kv = answering(engine.kv, ({ catalog }) => ({ catalog: { ...(catalog as Catalog), readNow, readTogether } }))
+  const store = await openStore({ kv, threshold: THRESHOLD })
+  onTestFinished(() => store.close().catch(() => {}))
+  const contents = [1, 2, 3, 4, 5].map(n => bytes(THRESHOLD - n))
+  const keys: BlobKey[] = []
+  for (const content of contents) keys.push((await store.put(content, { pin: false })).key)
+  engine.steps.length = 0
+  const contentsNow = () => Promise.all(keys.map(key => contentOf(store, key)))
+  return { engine, store, reads, keys, contents, contentsNow }
+}
+
+describe('gets that are asked for in one run of promises', () => {
+  it('are read together, after the last of them was asked for, and none of them by a call', async () => {
+    clockStands()
+    const spans: string[][] = []
+    const { engine, reads, keys, contents, contentsNow } = await openedTogether(each => {
+      reads.length = 0
+      each()
+      spans.push([...reads])
+    })
+    expect(await contentsNow()).toEqual(contents)
+    expect(await contentsNow()).toEqual(contents)
+    expect(spans).toEqual([keys, keys])
+    expect(engine.steps).toEqual([])
+  })
+
+  it('see what came between their being asked for and being read', async () => {
+    clockStands()
+    const { engine, store, keys } = await openedTogether(each => each())
+    const [first, second] = keys as [BlobKey, BlobKey]
+    const asked = [store.get(first), store.get(second)]
+    // Nothing was read yet: whoever removes an entry now, or makes one, comes first.
+    engine.entries.delete(first)
+    expect((await Promise.all(asked)).map(blob => blob?.key)).toEqual([undefined, second])
+  })
+
+  it('are not read together where one comes alone', async () => {
+    clockStands()
+    let count = 0
+    const { store, keys, contents } = await openedTogether(each => {
+      count++
+      each()
+    })
+    for (const [i, key] of keys.entries()) expect(await contentOf(store, key)).toEqual(contents[i])
+    expect(count).toBe(0)
+  })
+
+  it.each<[string, (each: () => void) => void]>([
+    [
+      'fails before it reads',
+      () => {
+        throw new Error('moved')
+      }
+    ],
+    ['reads nothing', () => {}],
+    [
+      'fails after it has read',
+      each => {
+        each()
+        throw new Error('moved')
+      }
+    ]
+  ])('are answered all the same where the engine %s', async (_, readTogether) => {
+    const { contents, contentsNow } = await openedTogether(readTogether)
+    expect(await contentsNow()).toEqual(contents)
+  })
+
+  it('fail one by one', async () => {
+    clockStands()
+    const { engine, store, keys } = await openedTogether(each => each())
+    const [first, second, third] = keys as [BlobKey, BlobKey, BlobKey]
+    const found = engine.entries.get(first)
+    engine.entries.set(second, { ...(found as NonNullable<typeof found>) })
+    const settled = await Promise.allSettled([store.get(first), store.get(second), store.get('none'), store.get(third)])
+    expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
+  })
+
+  it('are waited for by a store that is closed before they are read', async () => {
+    const { store, keys, contents } = await openedTogether(each => each())
+    const asked = [...keys, ABSENT].map(key => store.get(key))
+    const closed = store.close()
+    const blobs = await Promise.all(asked)
+    await closed
+    expect(blobs.map(blob => blob?.size)).toEqual([...contents.map(({ length }) => length), undefined])
+    expect(await rejection(store.get(ABSENT))).toBeInstanceOf(StoreClosedError)
   })
 })

@@ -52,6 +52,31 @@ describe('publish', () => {
     expect(catalog.readNow?.(keyOf(1))).toBeUndefined()
   })
 
+  test('makes entries that are read together, in one transaction that is over with the reads, however they end', async () => {
+    const { catalog, sql } = await openPool()
+    const lengths = () => [1, 2, 3].map(n => catalog.readNow?.(keyOf(n))?.entry.length)
+    const together: (number | undefined)[][] = []
+    catalog.readTogether?.(() => together.push(lengths()))
+    await catalog.publish([inline(1), inline(2, new Uint8Array(0))], call())
+    catalog.readTogether?.(() => {
+      together.push(lengths())
+      // Somebody else's transaction, in the middle of it.
+      sql('UPDATE entries SET length = 7')
+      together.push(lengths())
+    })
+    together.push(lengths())
+    const [none, there, changed] = [Array(3).fill(undefined), [100, 0, undefined], [7, 7, undefined]]
+    expect(together).toEqual([none, there, there, changed])
+    const failure = new Error('of the reads')
+    const failing = () => {
+      lengths()
+      throw failure
+    }
+    expect(() => catalog.readTogether?.(failing)).toThrow(failure)
+    expect((await catalog.publish([inline(3)], call()))[0]?.outcome).toBe('created')
+    expect(lengths()).toEqual([7, 7, 100])
+  })
+
   test('finds an entry that is there: the first writer wins, and the stage of the second stays', async () => {
     const { catalog, sql } = await openPool()
     await catalog.publish([inline(1)], call())

@@ -94,6 +94,12 @@ export interface Catalog {
    */
   readNow?(key: BlobKey): FoundEntry | undefined
   /**
+   * Present where many reads together cost less than each by itself. ENG-READ-3 MUST run `reads` once before it returns, or throw: then core
+   * asks `read` for what was not read. No `readNow` in it may answer from a state of the pool that was over when this was called, and nothing
+   * may be left open when this returns or throws. Core guarantees that `reads` calls `readNow` alone and throws nothing.
+   */
+  readTogether?(reads: () => void): void
+  /**
    * ENG-LIST-1 MUST list in key order (of the raw digest) entries after `after` (exclusive), at most `limit`.
    * ENG-LIST-2 An entry that exists throughout a sequence of pages MUST appear exactly once.
    */

