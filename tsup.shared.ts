@@ -13,7 +13,6 @@ const shared = {
   platform: 'node',
   sourcemap: true,
   clean: true,
-  keepNames: true,
   tsconfig
 } as const
 

@@ -55,9 +55,17 @@ const requires = [
 ]
 const typedBody = body.replace('tour(options)', 'tour(options: Parameters<typeof openStore>[0])')
 
+// A bundler may rename a class, and what an error is called is what a log shows.
+const named = `
+for (const [name, value] of Object.entries(core)) {
+  const isError = typeof value === 'function' && value.prototype instanceof Error
+  if (isError && value.name !== name) throw new Error(name + ' calls itself ' + value.name)
+}
+`
+
 /** The files of the empty project, by name. */
 export const consumerFiles = {
-  'import.mjs': `${imports.join('\n')}\n${body}`,
+  'import.mjs': `${imports.join('\n')}\nimport * as core from '@alkblobs/core'\n${named}${body}`,
   'require.cjs': `${requires.join('\n')}\n${body}`,
   'esm.mts': `${imports.join('\n')}\n${typedBody}`,
   'cjs.cts': `${imports.join('\n')}\n${typedBody}`
