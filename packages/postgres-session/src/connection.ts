@@ -15,7 +15,7 @@ import type { Row } from './answers.js'
 import { Channel } from './channel.js'
 import { endsSession } from './classify.js'
 import type { CheckedConfig, Timeouts } from './config.js'
-import { copyIn, copyOut } from './copy.js'
+import { copyIn } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
 import { type Answer, type DriverQuery, openDriver } from './driver.js'
 import { withoutSecrets } from './failure.js'
@@ -131,23 +131,10 @@ export class Connection {
     }
   }
 
-  async copyIn(
-    sql: string,
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    sent?: () => void
-  ): Promise<void> {
+  async copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
     await this.#enter('driver')
     try {
-      await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
-    } finally {
-      this.#turns.leave()
-    }
-  }
-
-  async *copyOut(sql: string): AsyncGenerator<Buffer> {
-    await this.#enter('driver')
-    try {
-      yield* copyOut(this.#passage(), () => this.#sql.unsafe(sql) as unknown as DriverQuery)
+      await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks)
     } finally {
       this.#turns.leave()
     }
@@ -289,10 +276,6 @@ export class Connection {
 
   #passage() {
     const socket = this.#socket as Socket
-    return {
-      socket,
-      until: <T>(work: PromiseLike<T>) => this.#answer(work),
-      kill: (reason: unknown) => this.kill(reason)
-    }
+    return { socket, until: <T>(work: PromiseLike<T>) => this.#answer(work) }
   }
 }
