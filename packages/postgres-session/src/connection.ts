@@ -13,12 +13,12 @@ import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type postgres from 'postgres'
 import type { Row } from './answers.js'
 import { Channel } from './channel.js'
-import { endsSession } from './classify.js'
+import { classifyPostgres, endsSession } from './classify.js'
 import type { CheckedConfig, Timeouts } from './config.js'
 import { copyIn } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
 import { type Answer, type DriverQuery, openDriver } from './driver.js'
-import { withoutSecrets } from './failure.js'
+import { ServerError, unreadable, withoutSecrets } from './failure.js'
 import { Lane, type Outcome, type Statement } from './lane.js'
 import { type Origin, originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
@@ -36,7 +36,7 @@ export class Connection {
   readonly #sql: postgres.Sql
   readonly #waiting = new Set<(error: unknown) => void>()
   readonly #lost = new AbortController()
-  readonly #channel = new Channel()
+  readonly #channel = new Channel(reason => this.kill(reason))
   readonly #lane = new Lane(this.#channel, reason => this.kill(reason))
   readonly #turns = new Turns()
   #socket: Socket | undefined
@@ -100,7 +100,9 @@ export class Connection {
   async rows<R extends readonly Value[]>(sql: string, params: readonly Param[] = []): Promise<R[]> {
     const answer = await this.#ask(sql, params)
     const columns = answer.columns ?? []
-    return Array.from(answer, row => decodeRow(row, columns) as readonly Value[] as R)
+    // The driver counts on where a statement has failed behind some rows: the next answer begins with as many that are not there.
+    const rows = answer.filter(() => true)
+    return rows.map(row => decodeRow(row, columns) as readonly Value[] as R)
   }
 
   /** Runs what answers no rows; says how many it touched, and what the server calls what it did. */
@@ -132,10 +134,12 @@ export class Connection {
   }
 
   async copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
-    await this.#enter('driver')
+    await this.#enter('copy')
     try {
+      this.#channel.isCopying = true
       await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks)
     } finally {
+      this.#channel.isCopying = false
       this.#turns.leave()
     }
   }
@@ -145,6 +149,7 @@ export class Connection {
     if (this.#fate !== undefined) return
     const error = withoutSecrets(reason)
     this.#fate = { error }
+    this.#channel.end()
     this.#socket?.destroy()
     // The driver settles what it still knows of; what it forgets has been rejected below. It is not called after this.
     this.#sql.end({ timeout: 0 }).catch(() => undefined)
@@ -204,7 +209,10 @@ export class Connection {
       return await this.until(work)
     } catch (error) {
       if (endsSession(error)) this.#isSpoiled = true
-      throw withoutSecrets(error)
+      const told = withoutSecrets(error)
+      // The driver stumbled over what the server said: nobody knows what it waits for now.
+      if (!(told instanceof ServerError)) this.kill(classifyPostgres(told) === 'unknown' ? unreadable() : told)
+      throw told instanceof ServerError ? told : this.#fate?.error
     }
   }
 

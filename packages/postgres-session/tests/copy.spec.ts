@@ -64,6 +64,25 @@ describeWithServer('a copy', () => {
     expect(await stored()).toEqual([])
   })
 
+  test('is waited for by what is asked meanwhile, and waits for what was asked before', async () => {
+    const { over } = await bench()
+    await over.use(call(), async session => {
+      const before = session.run('INSERT INTO public.t VALUES (1)')
+      const copied = session.copyIn('COPY public.t FROM STDIN', [lines(2, 5)])
+      const again = session.copyIn('COPY public.t FROM STDIN', [lines(5, 8)])
+      const after = session.rows('SELECT count(*) FROM public.t')
+      expect(await Promise.all([before, copied, again, after])).toEqual([1, undefined, undefined, [[7n]]])
+    })
+  })
+
+  test('that is begun as a statement ends the session, and not the process', async () => {
+    const { over } = await bench()
+    for (const sql of ['COPY public.t FROM STDIN', 'COPY public.t TO STDOUT']) {
+      expect(await codeOf(over.use(call(), session => session.run(sql)))).toBe('transient')
+    }
+    await expectWorking(over)
+  })
+
   test('that dies with its connection rejects within the deadline', async () => {
     const { db, over, wire } = await bench()
     const killed = over.use(call(), async session => {
