@@ -26,16 +26,18 @@ export function isTypes(body: Buffer): boolean {
   return body.length >= 2 && body.length === 2 + 4 * body.readUInt16BE(0)
 }
 
-/** How many values a `D` has: int16 how many, each int32 length (-1 is NULL) and its bytes. `undefined` if it is none. */
-export function columnCount(body: Buffer): number | undefined {
-  if (body.length < 2) return undefined
-  const columns = body.readUInt16BE(0)
-  let at = 2
-  for (let column = 0; column < columns; column++) {
-    if (at + 4 > body.length) return undefined
-    const length = body.readInt32BE(at)
+/**
+ * How many values a `D` has whose body lies there: int16 how many, each int32 length (-1 is NULL) and its bytes. `undefined` if it is none.
+ */
+export function valuesIn(bytes: Buffer, begin: number, end: number): number | undefined {
+  if (begin + 2 > end) return undefined
+  const values = bytes.readUInt16BE(begin)
+  let at = begin + 2
+  for (let value = 0; value < values; value++) {
+    if (at + 4 > end) return undefined
+    const length = bytes.readInt32BE(at)
     if (length < -1) return undefined
     at += 4 + Math.max(length, 0)
   }
-  return at === body.length ? columns : undefined
+  return at === end ? values : undefined
 }

@@ -8,6 +8,14 @@ import { complete, description, message, proof, READY, row } from './fake-server
 
 const notice = message('N', 'SNOTICE\0', 'Mlong enough to be cut\0', '\0')
 
+/** Fails for what does not end with a message. */
+function messagesOf(bytes: Buffer): Buffer[] {
+  if (bytes.length === 0) return []
+  const length = 1 + bytes.readUInt32BE(1)
+  expect(bytes.length).toBeGreaterThanOrEqual(length)
+  return [bytes.subarray(0, length), ...messagesOf(bytes.subarray(length))]
+}
+
 /** A channel whose driver is logged in, and a lane over it. */
 function logged() {
   const killed: unknown[] = []
@@ -15,7 +23,9 @@ function logged() {
   const channel = new Channel(reason => killed.push(reason))
   const socket = Object.assign(new EventEmitter(), { cork() {}, uncork() {}, write: () => true })
   channel.carry(socket as unknown as Socket, true)
-  channel.driversSide.on('data', (bytes: Buffer) => driver.push(bytes.toString('latin1', 0, 1)))
+  channel.driversSide.on('data', (bytes: Buffer) =>
+    driver.push(...messagesOf(bytes).map(each => each.toString('latin1', 0, 1)))
+  )
   channel.driversSide.write(Buffer.from('startup'))
   channel.take(Buffer.concat([proof(0), READY]))
   return { channel, driver, killed, lane: new Lane(channel, reason => killed.push(reason)) }
@@ -65,7 +75,7 @@ describe('what the driver hears', () => {
     for (let cut = 0; cut <= all.length; cut++) {
       const { channel, killed } = logged()
       const heard: Buffer[] = []
-      channel.driversSide.on('data', bytes => heard.push(bytes))
+      channel.driversSide.on('data', bytes => heard.push(...messagesOf(bytes)))
       for (const piece of [all.subarray(0, cut), all.subarray(cut)]) {
         const lent = Buffer.from(piece)
         channel.take(lent)
