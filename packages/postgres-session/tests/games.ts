@@ -61,15 +61,13 @@ async function open({ mischief, isCut }: Game): Promise<{ readonly port: number;
     sockets.add(socket)
     socket.on('error', () => undefined)
     let nth = 0
-    let isEndless = false
+    const send = sender(socket, isCut)
     serve(socket, said => {
-      if (isEndless) return
       const what = mischief.find(([number]) => number === nth)?.[1]
       nth += 1
-      isEndless = what !== undefined && 'times' in what && what.times === Number.POSITIVE_INFINITY
       const answer = what === undefined ? [said] : changed(said, what)
       if (answer === undefined) socket.end()
-      else send(socket, answer, isCut)
+      else send(answer)
     })
   })
   server.listen(0, '127.0.0.1')
@@ -83,19 +81,27 @@ async function open({ mischief, isCut }: Game): Promise<{ readonly port: number;
   }
 }
 
-/** Writes no more than the client reads, until the client is gone. */
-function send(socket: Socket, messages: Iterable<Buffer>, isCut: boolean): void {
-  const left = messages[Symbol.iterator]()
+/** Writes what it is given in its order, no more than the client reads, until the client is gone. */
+function sender(socket: Socket, isCut: boolean): (messages: Iterable<Buffer>) => void {
+  const queue: Iterator<Buffer>[] = []
+  let isWaiting = false
+  const write = (bytes: Buffer) => {
+    const pieces = isCut ? Array.from(bytes, byte => Buffer.from([byte])) : [bytes]
+    isWaiting = pieces.map(piece => socket.write(piece)).includes(false)
+    if (isWaiting) socket.once('drain', go)
+  }
   const go = () => {
-    for (let next = left.next(); next.done !== true && !socket.destroyed; next = left.next()) {
-      const pieces = isCut ? Array.from(next.value, byte => Buffer.from([byte])) : [next.value]
-      if (pieces.map(piece => socket.write(piece)).includes(false)) {
-        socket.once('drain', go)
-        return
-      }
+    isWaiting = false
+    for (let [first] = queue; first !== undefined && !isWaiting && !socket.destroyed; [first] = queue) {
+      const next = first.next()
+      if (next.done === true) queue.shift()
+      else write(next.value)
     }
   }
-  go()
+  return messages => {
+    queue.push(messages[Symbol.iterator]())
+    if (!isWaiting) go()
+  }
 }
 
 export class Player {
