@@ -24,7 +24,7 @@ import { type Origin, originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
 import { openTransport } from './transport.js'
 import { type Speaker, Turns } from './turns.js'
-import { decodeRow, encode, type Param, type Value } from './values.js'
+import { decodeRow, encodeAll, type Param, type Value } from './values.js'
 
 /** A prepared statement whose table has changed, or that somebody has dropped. */
 const STALE = /^(0A000|26000)$/
@@ -260,7 +260,7 @@ export class Connection {
   }
 
   async #ask(sql: string, params: readonly Param[]): Promise<Answer> {
-    const texts = params.map(encode)
+    const texts = encodeAll(params)
     const turn = this.#enter('driver')
     // Not awaited without need: statements are sent in the turn in which they are asked for.
     if (turn !== undefined) await turn

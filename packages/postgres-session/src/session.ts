@@ -23,8 +23,8 @@ export interface Session {
    */
   binaryRows(statement: Statement): Promise<Row[]>
   /**
-   * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for. Until it
-   * settles no statement may be issued.
+   * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for.
+   * It waits for what was asked before, and what is asked meanwhile waits for it: chunks may not wait for a statement of this session.
    */
   copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>
 }

@@ -37,8 +37,16 @@ export const UNTOUCHED = {
   }
 }
 
-/** @throws TypeError for what is no value of these kinds; the driver would say so much later. */
-export function encode(param: Param): string | null {
+/** The driver's most for one statement. */
+const PARAMS_MAX = 65_533
+
+/** @throws RangeError for too many, TypeError for what is no value of these kinds; the driver would say so much later. */
+export function encodeAll(params: readonly Param[]): (string | null)[] {
+  if (params.length > PARAMS_MAX) throw new RangeError(`more than ${PARAMS_MAX} parameters`)
+  return params.map(encode)
+}
+
+function encode(param: Param): string | null {
   if (param === null || typeof param === 'string') return param
   if (Array.isArray(param)) return `{${param.map(element).join(',')}}`
   if (param instanceof Uint8Array) return hexOf(param)

@@ -92,6 +92,7 @@ test.each<Case>([
 
 test.each<[what: string, said: string, code: string]>([
   ['nothing that is known', 'X', 'denied'],
+  ['an error, as servers said it of old', 'Ecould not fork\n\0', 'transient'],
   ['yes and more', 'Smore', 'denied'],
   ['yes, and then no handshake', 'S', 'transient'],
   ['no and more', 'Nmore', 'denied']

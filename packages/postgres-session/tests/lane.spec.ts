@@ -66,6 +66,18 @@ describe('an exchange with a server that is not as it should be', () => {
     expect(killed).toEqual([unreadable])
   })
 
+  test('ends the connection if its rows do not end', () => {
+    const { over, killed, say } = lane()
+    void over.ask(two)
+    const nulls = message('D', Buffer.concat([Buffer.from([0x7f, 0xff]), Buffer.alloc(4 * 0x7fff, 0xff)]))
+    // A value costs at least 128 bytes, and so an answer is too long behind a GiB of them.
+    const most = 2 ** 30 / (128 * 0x7fff)
+    let rows = 0
+    for (say(message('1'), message('2')); killed.length === 0 && rows < 2 * most; rows++) say(nulls)
+    expect(killed).toEqual([expect.objectContaining({ code: 'exhausted' })])
+    expect(rows).toBeGreaterThan(most / 2)
+  })
+
   test('is read in the time that its length takes, however it is cut and whatever a tag is', async () => {
     const { over, say } = lane()
     const asked = over.ask(two)

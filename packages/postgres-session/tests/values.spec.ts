@@ -80,6 +80,15 @@ describeWithServer('a statement', () => {
     })
   })
 
+  test('with more parameters than there may be is refused, and the session goes on', async () => {
+    const { over } = await bench()
+    await over.use(call(), async session => {
+      const most = Array.from({ length: 65_534 }, (_, n) => n)
+      await expect(session.rows('SELECT 1', most)).rejects.toThrow(RangeError)
+      expect(await session.rows('SELECT 1')).toEqual([[1]])
+    })
+  })
+
   test('that fails behind some of its rows leaves nothing of them to the next', async () => {
     const { over } = await bench()
     await over.use(call(), async session => {
