@@ -299,6 +299,24 @@ describe('a put that outlives its own pin', () => {
     expect([pin?.held, pin?.signal.aborted]).toEqual([true, false])
   })
 
+  it('fails if the answer that its row stands is as old as a row may be', async () => {
+    frozenClocks()
+    const { store, engine } = await joined()
+    const stamped = engine.gate('publish')
+    const put = store.put('a')
+    await stamped.reached
+    await pass(engine, TTL)
+    const found = engine.gateAfter('renew')
+    stamped.open()
+    await found.reached
+    // The process stood still, and no timer has run since.
+    engine.clock += TTL
+    vi.setSystemTime(Date.now() + TTL)
+    found.open()
+    expect(await rejection(put)).toMatchObject({ code: 'ERR_BLOB_PIN_LOST' })
+    expect(store.pins()).toEqual([])
+  })
+
   it('fails where the look at its row fails, with that failure', async () => {
     frozenClocks()
     const { store, engine } = await joined()

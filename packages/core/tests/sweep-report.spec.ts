@@ -1,7 +1,7 @@
 /** What a sweep says of itself beside its order: who counts as live, what a bounded one leaves, which failures it foresees. */
 import { describe, expect, it } from 'vitest'
-import { EngineFault } from '../src/engine.js'
-import { opened, rejection } from './opened.js'
+import { type BlobKey, EngineFault } from '../src/engine.js'
+import { ABSENT, opened, rejection } from './opened.js'
 import { Scripted } from './scripted-engine.js'
 
 /** Small unprotected entries under an application that references some of them. */
@@ -37,6 +37,21 @@ describe('the report of a sweep', () => {
     await (await store.put('small 1')).release()
     const dry = await store.sweep({ dryRun: true })
     expect(dry).toMatchObject({ scanned: 3, live: 0, alreadyStaged: 2, candidatesStaged: 1 })
+  })
+
+  it('counts a row that is cancelled in the midst of it as staged: it ends with the next', async () => {
+    const { store, engine, keys } = await pool('durable')
+    engine.windowDelayMs = 1_000
+    await store.sweep()
+    engine.next('candidates', async effect => {
+      await (await store.put('small 1')).release()
+      // A delete of nothing ends what was released.
+      await store.delete(ABSENT)
+      expect(engine.window.get(keys[1] as BlobKey)?.cancelled).toBe(true)
+      return effect()
+    })
+    expect(await store.sweep()).toMatchObject({ scanned: 3, live: 0, alreadyStaged: 3, candidatesStaged: 0 })
+    expect(await store.sweep()).toMatchObject({ scanned: 3, live: 0, alreadyStaged: 2, candidatesStaged: 1 })
   })
 
   it('counts a candidate that a delete took as deleted, with the bytes of the others alone', async () => {

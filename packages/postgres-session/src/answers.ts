@@ -5,7 +5,8 @@
  *   message  letter, int32 length of what follows with itself, then that
  *   row      letter D: int16 number of values; each int32 length (-1 is NULL), then its bytes
  */
-import { EngineFault } from '@alkblobs/core/engine'
+import { unreadable } from './failure.js'
+import { ANSWER_LENGTH_MAX, OTHER_LENGTH_MAX } from './limits.js'
 
 export type Row = (Buffer | null)[]
 
@@ -20,8 +21,6 @@ export interface Listener {
 const EMPTY = Buffer.alloc(0)
 const HEAD_LENGTH = 5
 const ROW = 'D'.charCodeAt(0)
-/** The server's longest. */
-const LENGTH_MAX = 2 ** 30
 
 type Part = 'head' | 'count' | 'size' | 'body'
 
@@ -84,7 +83,7 @@ export class Answers {
   #begin(head: Buffer): void {
     this.#letter = head[0] as number
     const length = head.readInt32BE(1) - 4
-    if (length < 0 || length > LENGTH_MAX) throw unreadable()
+    if (length < 0 || length > (this.#letter === ROW ? ANSWER_LENGTH_MAX : OTHER_LENGTH_MAX)) throw unreadable()
     this.#left = length
     if (this.#letter === ROW) this.#expect('count', 2)
     else if (length > 0) this.#expect('body', length)
@@ -145,8 +144,4 @@ export class Answers {
     this.#part = part
     this.#needed = length
   }
-}
-
-function unreadable(): EngineFault {
-  return new EngineFault('transient', 'an answer of the server cannot be read')
 }

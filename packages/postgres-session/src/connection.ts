@@ -13,18 +13,18 @@ import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type postgres from 'postgres'
 import type { Row } from './answers.js'
 import { Channel } from './channel.js'
-import { endsSession } from './classify.js'
+import { classifyPostgres, endsSession } from './classify.js'
 import type { CheckedConfig, Timeouts } from './config.js'
-import { copyIn, copyOut } from './copy.js'
+import { copyIn } from './copy.js'
 import { checkPatience, watch } from './deadline.js'
 import { type Answer, type DriverQuery, openDriver } from './driver.js'
-import { withoutSecrets } from './failure.js'
+import { ServerError, unreadable, withoutSecrets } from './failure.js'
 import { Lane, type Outcome, type Statement } from './lane.js'
 import { type Origin, originOf } from './outcome.js'
 import { SETTING_STATEMENT, settingParams } from './settings.js'
 import { openTransport } from './transport.js'
 import { type Speaker, Turns } from './turns.js'
-import { decodeRow, encode, type Param, type Value } from './values.js'
+import { decodeRow, encodeAll, type Param, type Value } from './values.js'
 
 /** A prepared statement whose table has changed, or that somebody has dropped. */
 const STALE = /^(0A000|26000)$/
@@ -36,7 +36,7 @@ export class Connection {
   readonly #sql: postgres.Sql
   readonly #waiting = new Set<(error: unknown) => void>()
   readonly #lost = new AbortController()
-  readonly #channel = new Channel()
+  readonly #channel = new Channel(reason => this.kill(reason))
   readonly #lane = new Lane(this.#channel, reason => this.kill(reason))
   readonly #turns = new Turns()
   #socket: Socket | undefined
@@ -100,7 +100,9 @@ export class Connection {
   async rows<R extends readonly Value[]>(sql: string, params: readonly Param[] = []): Promise<R[]> {
     const answer = await this.#ask(sql, params)
     const columns = answer.columns ?? []
-    return Array.from(answer, row => decodeRow(row, columns) as readonly Value[] as R)
+    // The driver counts on where a statement has failed behind some rows: the next answer begins with as many that are not there.
+    const rows = answer.filter(() => true)
+    return rows.map(row => decodeRow(row, columns) as readonly Value[] as R)
   }
 
   /** Runs what answers no rows; says how many it touched, and what the server calls what it did. */
@@ -131,24 +133,13 @@ export class Connection {
     }
   }
 
-  async copyIn(
-    sql: string,
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-    sent?: () => void
-  ): Promise<void> {
-    await this.#enter('driver')
+  async copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    await this.#enter('copy')
     try {
-      await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks, sent)
+      this.#channel.isCopying = true
+      await copyIn(this.#passage(), this.#sql.unsafe(sql) as unknown as DriverQuery, chunks)
     } finally {
-      this.#turns.leave()
-    }
-  }
-
-  async *copyOut(sql: string): AsyncGenerator<Buffer> {
-    await this.#enter('driver')
-    try {
-      yield* copyOut(this.#passage(), () => this.#sql.unsafe(sql) as unknown as DriverQuery)
-    } finally {
+      this.#channel.isCopying = false
       this.#turns.leave()
     }
   }
@@ -158,6 +149,7 @@ export class Connection {
     if (this.#fate !== undefined) return
     const error = withoutSecrets(reason)
     this.#fate = { error }
+    this.#channel.end()
     this.#socket?.destroy()
     // The driver settles what it still knows of; what it forgets has been rejected below. It is not called after this.
     this.#sql.end({ timeout: 0 }).catch(() => undefined)
@@ -217,7 +209,10 @@ export class Connection {
       return await this.until(work)
     } catch (error) {
       if (endsSession(error)) this.#isSpoiled = true
-      throw withoutSecrets(error)
+      const told = withoutSecrets(error)
+      // The driver stumbled over what the server said: nobody knows what it waits for now.
+      if (!(told instanceof ServerError)) this.kill(classifyPostgres(told) === 'unknown' ? unreadable() : told)
+      throw told instanceof ServerError ? told : this.#fate?.error
     }
   }
 
@@ -265,7 +260,7 @@ export class Connection {
   }
 
   async #ask(sql: string, params: readonly Param[]): Promise<Answer> {
-    const texts = params.map(encode)
+    const texts = encodeAll(params)
     const turn = this.#enter('driver')
     // Not awaited without need: statements are sent in the turn in which they are asked for.
     if (turn !== undefined) await turn
@@ -289,10 +284,6 @@ export class Connection {
 
   #passage() {
     const socket = this.#socket as Socket
-    return {
-      socket,
-      until: <T>(work: PromiseLike<T>) => this.#answer(work),
-      kill: (reason: unknown) => this.kill(reason)
-    }
+    return { socket, until: <T>(work: PromiseLike<T>) => this.#answer(work) }
   }
 }

@@ -1,22 +1,18 @@
 /**
- * COPY in both directions, where the driver can be trusted with the beginning only.
+ * COPY to the server, where the driver can be trusted with the beginning only.
  *
- * Its streams leave the socket paused after `to stdout`, so that the next statement hangs; they swallow an error that comes
- * when everything has been sent; and each chunk is copied twice. So the driver starts the copy and ends it, and tells its
- * outcome to us instead of to a promise that has long been resolved with a stream. In between
- *   in:  chunks go to the socket as `CopyData` frames (`d`, length, bytes), each when the one before has left;
- *   out: chunks come from the driver's stream, and the socket is made to flow again when they have come.
+ * Its stream swallows an error that comes when everything has been sent, and copies each chunk twice. So the driver starts the copy and
+ * ends it, and tells its outcome to us instead of to a promise that has long been resolved with a stream. In between chunks go to the
+ * socket as `CopyData` frames (`d`, length, bytes), each when the one before has left.
  */
 import type { Socket } from 'node:net'
-import type { Readable, Stream, Writable } from 'node:stream'
-import { EngineFault } from '@alkblobs/core/engine'
+import type { Writable } from 'node:stream'
 import type { DriverQuery } from './driver.js'
 
 /** What a copy needs of its connection. */
 interface Lane {
   readonly socket: Socket
   until<T>(work: PromiseLike<T>): Promise<T>
-  kill(reason: unknown): void
 }
 
 const COPY_DATA = 'd'.charCodeAt(0)
@@ -24,15 +20,15 @@ const COPY_DATA = 'd'.charCodeAt(0)
 const CHUNK_LENGTH_MAX = 64 * 1024 * 1024
 
 /** The two moments of a copy: it has begun and there is a stream, and the server has said how it ended. */
-interface Course<S> {
-  readonly begun: Promise<S>
+interface Course {
+  readonly begun: Promise<Writable>
   readonly ended: Promise<unknown>
   /** What the server refused, as soon as it has. */
   readonly failure: { readonly error: unknown } | undefined
 }
 
 /** Puts itself where the driver tells the outcome: first it tells the stream, then the answer or an error. */
-function begin<S extends Stream>(query: DriverQuery): Course<S> {
+function begin(query: DriverQuery): Course {
   let failure: { readonly error: unknown } | undefined
   let isBegun = false
   let end: (answer: unknown) => void = () => undefined
@@ -41,13 +37,13 @@ function begin<S extends Stream>(query: DriverQuery): Course<S> {
     end = resolve
     fail = reject
   })
-  const begun = new Promise<S>((resolve, reject) => {
+  const begun = new Promise<Writable>((resolve, reject) => {
     query.resolve = value => {
       if (isBegun) return end(value)
       isBegun = true
       // Now, not when somebody has awaited it: an error may come in the same piece of what the server says, and the driver
       // destroys its stream with it. The course tells the error.
-      const stream = value as S
+      const stream = value as Writable
       stream.on('error', () => undefined)
       resolve(stream)
     }
@@ -72,16 +68,14 @@ function begin<S extends Stream>(query: DriverQuery): Course<S> {
 
 /**
  * Copies chunks to the server; resolves when it has taken them all. A chunk is the caller's again when the next one is asked
- * for. If the producer throws, the copy is called off, and its error is thrown. `sent` is told when all has been sent: what is
- * asked from then on travels along, before the server has said how the copy ended.
+ * for. If the producer throws, the copy is called off, and its error is thrown.
  */
 export async function copyIn(
   lane: Lane,
   query: DriverQuery,
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  sent?: () => void
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 ): Promise<void> {
-  const course = begin<Writable>(query)
+  const course = begin(query)
   const stream = await lane.until(course.begun)
   try {
     for await (const chunk of chunks) {
@@ -95,10 +89,7 @@ export async function copyIn(
     await lane.until(course.ended).catch(() => undefined)
     throw error
   }
-  if (course.failure === undefined) {
-    stream.end()
-    sent?.()
-  }
+  if (course.failure === undefined) stream.end()
   await lane.until(course.ended)
 }
 
@@ -112,28 +103,4 @@ function send(socket: Socket, chunk: Uint8Array): Promise<void> {
     socket.write(chunk, error => (error ? reject(error) : resolve()))
     socket.uncork()
   })
-}
-
-/**
- * Copies from the server, a chunk for each message (in binary form a row, or the head or the tail). The chunks are the
- * consumer's. A consumer that stops early costs the session, because what the server still sends belongs to nobody.
- */
-export async function* copyOut(lane: Lane, ask: () => DriverQuery): AsyncGenerator<Buffer> {
-  const course = begin<Readable>(ask())
-  const stream = await lane.until(course.begun)
-  const chunks = stream[Symbol.asyncIterator]()
-  let isLeft = true
-  try {
-    for (;;) {
-      const next = await lane.until(chunks.next() as Promise<IteratorResult<Buffer>>)
-      if (next.done) break
-      yield next.value
-    }
-    isLeft = false
-  } finally {
-    if (isLeft && course.failure === undefined)
-      lane.kill(new EngineFault('transient', 'a copy was left before its end'))
-    lane.socket.resume()
-  }
-  await lane.until(course.ended)
 }

@@ -70,12 +70,8 @@ export class Held implements HeldSession {
   }
 
   /** The producer may be anybody, so only the end of the session bounds it. */
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
-    return heard(this.#connection.copyIn(sql, chunks, sent))
-  }
-
-  copyOut(sql: string): AsyncIterable<Buffer> {
-    return this.#connection.copyOut(sql)
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    return heard(this.#connection.copyIn(sql, chunks))
   }
 
   async begin(call: Call): Promise<void> {

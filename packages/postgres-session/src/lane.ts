@@ -6,10 +6,10 @@
  * before the one before is answered; they run in order. A statement is prepared once for each session, and its name is believed in once
  * the server has said so.
  */
-import { EngineFault } from '@alkblobs/core/engine'
 import { Answers, type Row } from './answers.js'
 import type { Channel } from './channel.js'
-import { ServerError, type ServerFields } from './failure.js'
+import { fieldsOf, ServerError, unasked, unreadable } from './failure.js'
+import { AnswerSize } from './limits.js'
 import { type Binary, Pipeline } from './messages.js'
 
 export interface Statement {
@@ -57,20 +57,13 @@ const READY = letter('Z')
 /** What the server says when it likes: settings, notices, notifications. */
 const ASIDE: ReadonlySet<number> = new Set(['S', 'N', 'A'].map(letter))
 
-const FIELDS: Readonly<Record<string, keyof ServerFields>> = {
-  V: 'severity',
-  C: 'code',
-  M: 'message',
-  n: 'constraint_name',
-  t: 'table_name'
-}
-
 export class Lane {
   readonly #channel: Channel
   readonly #kill: (reason: unknown) => void
   readonly #prepared = new Map<string, string>()
   readonly #asked: Asked[] = []
   readonly #answers: Answers
+  readonly #size = new AnswerSize()
   #names = 0
 
   /** `kill`: what is said cannot be understood. */
@@ -79,7 +72,7 @@ export class Lane {
     this.#kill = kill
     this.#answers = new Answers({
       room: (column, length) => this.#room(column, length),
-      row: row => this.#asked[0]?.rows.push(row),
+      row: row => this.#row(row),
       message: (letter, body) => this.#message(letter, body)
     })
   }
@@ -116,7 +109,7 @@ export class Lane {
       const taken = this.#answers.take(bytes, () => this.#asked.length === 0)
       if (this.#asked.length > 0) return
       this.#channel.divert(undefined)
-      if (taken < bytes.length) this.#channel.leave(bytes.subarray(taken))
+      if (taken < bytes.length) this.#channel.take(bytes.subarray(taken))
     } catch (error) {
       this.#kill(error)
     }
@@ -128,18 +121,27 @@ export class Lane {
     return room === undefined ? Buffer.allocUnsafe(length) : room(column, length)
   }
 
+  #row(row: Row): void {
+    this.#size.add(
+      row.length,
+      row.reduce((sum, value) => sum + (value?.length ?? 0), 0)
+    )
+    this.#asked[0]?.rows.push(row)
+  }
+
   #message(letter: number, body: Buffer): void {
     const asked = this.#asked[0]
     if (asked === undefined || ASIDE.has(letter) || letter === BOUND) return
+    if (letter === COMPLETE || letter === READY) this.#size.begin()
     if (letter === PARSED) this.#parsed(asked)
     else if (letter === COMPLETE) complete(asked, body.toString('latin1', 0, body.length - 1))
     else if (letter === EMPTY_QUERY) complete(asked, '')
-    else if (letter === ERROR) asked.error ??= new ServerError(fieldsOf(body))
+    else if (letter === ERROR) asked.error ??= errorOf(body)
     else if (letter === READY) {
-      if (asked.error === undefined && asked.answers.length < asked.statements.length) throw misunderstood()
+      if (asked.error === undefined && asked.answers.length < asked.statements.length) throw unasked()
       this.#asked.shift()
       asked.resolve({ answers: asked.answers, error: asked.error })
-    } else throw misunderstood()
+    } else throw unasked()
   }
 
   #parsed({ answers, names, statements }: Asked): void {
@@ -148,29 +150,17 @@ export class Lane {
   }
 }
 
+function errorOf(body: Buffer): ServerError {
+  const fields = fieldsOf(body)
+  if (fields === undefined) throw unreadable()
+  return new ServerError(fields)
+}
+
 /** Words of a tag are letters; how many rows there were stands behind them. */
 const COMMAND = /^[A-Z ]*/
 
 function complete(asked: Asked, tag: string): void {
-  if (asked.answers.length === asked.statements.length) throw misunderstood()
+  if (asked.answers.length === asked.statements.length) throw unasked()
   asked.answers.push({ rows: asked.rows, command: (COMMAND.exec(tag)?.[0] ?? '').trimEnd() })
   asked.rows = []
-}
-
-/** Whose turn it is to speak is not clear any more: what comes may be the answer to something else. */
-function misunderstood(): EngineFault {
-  return new EngineFault('transient', 'the server said something that was not asked')
-}
-
-/** A field is a letter and a text that ends in a zero; so is the list. */
-function fieldsOf(body: Buffer): ServerFields {
-  const fields: { -readonly [K in keyof ServerFields]: ServerFields[K] } = { message: '', code: '' }
-  for (let at = 0; at < body.length && body[at] !== 0; ) {
-    const end = body.indexOf(0, at)
-    if (end < 0) throw misunderstood()
-    const name = FIELDS[String.fromCharCode(body[at] as number)]
-    if (name !== undefined) fields[name] = body.toString('utf8', at + 1, end)
-    at = end + 1
-  }
-  return fields
 }

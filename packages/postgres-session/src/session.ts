@@ -24,11 +24,9 @@ export interface Session {
   binaryRows(statement: Statement): Promise<Row[]>
   /**
    * `COPY … FROM STDIN`: resolves when the server has taken all chunks. A chunk may be used again when the next one is asked for.
-   * `sent` is told when the last one is on its way: statements issued from then on, and not before, travel along.
+   * It waits for what was asked before, and what is asked meanwhile waits for it: chunks may not wait for a statement of this session.
    */
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void>
-  /** `COPY … TO STDOUT`: a chunk for each message, which is the consumer's. Leaving the loop early ends the session. */
-  copyOut(sql: string): AsyncIterable<Buffer>
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void>
 }
 
 /** A session over a connection, until it is taken back. */
@@ -56,12 +54,8 @@ export class Borrowed implements Session {
     return heard(this.#mine(connection => connection.binaryRows(statement, () => !this.#isOver)))
   }
 
-  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, sent?: () => void): Promise<void> {
-    return heard(this.#mine(connection => connection.copyIn(sql, chunks, sent)))
-  }
-
-  async *copyOut(sql: string): AsyncGenerator<Buffer> {
-    yield* await this.#mine(async connection => connection.copyOut(sql))
+  copyIn(sql: string, chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<void> {
+    return heard(this.#mine(connection => connection.copyIn(sql, chunks)))
   }
 
   /** From here on it answers nobody: the connection may be somebody else's already. */

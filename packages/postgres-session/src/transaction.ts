@@ -13,7 +13,7 @@
 import { type Call, EngineFault } from '@alkblobs/core/engine'
 import type { Connection } from './connection.js'
 import { remaining, within } from './deadline.js'
-import { ServerError } from './failure.js'
+import { ServerError, unasked } from './failure.js'
 import type { Answer, Statement } from './lane.js'
 import { type Begun, LostAnswer } from './outcome.js'
 import { Borrowed, type Session } from './session.js'
@@ -153,7 +153,9 @@ export async function commit(
 ): Promise<LostAnswer | undefined> {
   const unbind = bindCommit(connection, call)
   try {
-    if ((await committed(connection, last)) === 'COMMIT') return undefined
+    const tag = await committed(connection, last)
+    if (tag === 'COMMIT') return undefined
+    if (tag !== 'ROLLBACK') throw unasked()
   } catch (error) {
     if (!(error instanceof ServerError && error.severity === 'ERROR')) {
       connection.kill(error)

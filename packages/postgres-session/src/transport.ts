@@ -10,11 +10,13 @@ import { type ConnectionOptions, connect as connectTls } from 'node:tls'
 import { EngineFault } from '@alkblobs/core/engine'
 import type { Channel } from './channel.js'
 import type { CheckedConfig } from './config.js'
+import { unreadable } from './failure.js'
 
 /** Length 8, then the code 80877103. */
 const SSL_REQUEST = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f])
 const YES = 'S'.charCodeAt(0)
 const NO = 'N'.charCodeAt(0)
+const ERROR = 'E'.charCodeAt(0)
 /** A silent peer is asked after this long; the system then gives it some tens of seconds. */
 const KEEP_ALIVE_MS = 10_000
 
@@ -64,6 +66,8 @@ async function offersTls(socket: Socket): Promise<boolean> {
   const answer = await event<Buffer>(socket, 'data')
   socket.pause()
   const [byte] = answer
+  // A server that cannot even begin says so without having read what is asked.
+  if (byte === ERROR) throw unreadable()
   if (answer.length !== 1 || (byte !== YES && byte !== NO)) {
     socket.destroy()
     throw new EngineFault('denied', 'the answer to the request for TLS is not the one of a PostgreSQL server')

@@ -1,8 +1,8 @@
 /**
- * Who speaks over a connection: the driver, or exchanges of ours. Either may ask several things at once; the other one waits until all
- * of it is answered. First come, first served, so what is asked in order runs in order.
+ * Who speaks over a connection: the driver, exchanges of ours, or a copy. The first two may ask several things at once; the others wait
+ * until all of it is answered. A copy is alone. First come, first served, so what is asked in order runs in order.
  */
-export type Speaker = 'driver' | 'lane'
+export type Speaker = 'driver' | 'lane' | 'copy'
 
 export class Turns {
   #speaker: Speaker = 'driver'
@@ -28,7 +28,7 @@ export class Turns {
   }
 
   #mayBegin(speaker: Speaker): boolean {
-    return this.#speaking === 0 || this.#speaker === speaker
+    return this.#speaking === 0 || (this.#speaker === speaker && speaker !== 'copy')
   }
 
   #begin(speaker: Speaker): void {

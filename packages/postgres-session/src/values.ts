@@ -4,6 +4,7 @@
  * Everything is turned into text here and now: the driver does it in a later tick, when a buffer may have other bytes, and
  * cuts typed arrays of wider elements to a byte for each.
  */
+import { unreadable } from './failure.js'
 
 export type Scalar = string | number | bigint | boolean | Uint8Array | null
 /** A list becomes an array of the server's; say which with a cast: `$1::bytea[]`. */
@@ -19,6 +20,7 @@ const INT4 = 23
 const OID = 26
 const FLOAT4 = 700
 const FLOAT8 = 701
+const INTEGERS: ReadonlySet<number> = new Set([INT2, INT4, INT8, OID])
 const NUMBERS: ReadonlySet<number> = new Set([INT2, INT4, OID, FLOAT4, FLOAT8])
 
 export interface Column {
@@ -35,8 +37,16 @@ export const UNTOUCHED = {
   }
 }
 
-/** @throws TypeError for what is no value of these kinds; the driver would say so much later. */
-export function encode(param: Param): string | null {
+/** The driver's most for one statement. */
+const PARAMS_MAX = 65_533
+
+/** @throws RangeError for too many, TypeError for what is no value of these kinds; the driver would say so much later. */
+export function encodeAll(params: readonly Param[]): (string | null)[] {
+  if (params.length > PARAMS_MAX) throw new RangeError(`more than ${PARAMS_MAX} parameters`)
+  return params.map(encode)
+}
+
+function encode(param: Param): string | null {
   if (param === null || typeof param === 'string') return param
   if (Array.isArray(param)) return `{${param.map(element).join(',')}}`
   if (param instanceof Uint8Array) return hexOf(param)
@@ -59,7 +69,7 @@ function hexOf(bytes: Uint8Array): string {
   return `\\x${Buffer.from(buffer, byteOffset, byteLength).toString('hex')}`
 }
 
-/** A row as it came, each column as the bytes of its text. */
+/** A row as it came, each column as the bytes of its text. @throws EngineFault `transient` for a number that is none. */
 export function decodeRow(row: readonly (Buffer | null)[], columns: readonly Column[]): Value[] {
   return row.map((bytes, index) => (bytes === null ? null : decode(bytes, columns[index]?.type ?? 0)))
 }
@@ -69,6 +79,7 @@ function decode(bytes: Buffer, type: number): Value {
   if (type === BYTEA) return Buffer.from(bytes.toString('latin1', 2), 'hex')
   if (type === BOOL) return bytes[0] === 't'.charCodeAt(0)
   const text = bytes.toString('utf8')
+  if (INTEGERS.has(type) && !/^-?\d+$/.test(text)) throw unreadable()
   if (type === INT8) return BigInt(text)
   return NUMBERS.has(type) ? Number(text) : text
 }

@@ -22,10 +22,10 @@ const row = (value: string) => {
 
 /** A lane over a socket that leads nowhere: what it asks is lost, and the test says what comes back. */
 function lane() {
-  const channel = new Channel()
+  const killed: unknown[] = []
+  const channel = new Channel(reason => killed.push(reason))
   const socket = Object.assign(new EventEmitter(), { cork() {}, uncork() {}, write: () => true })
   channel.carry(socket as unknown as Socket, true)
-  const killed: unknown[] = []
   const over = new Lane(channel, reason => killed.push(reason))
   return { over, killed, say: (...messages: Buffer[]) => channel.take(Buffer.concat(messages)) }
 }
@@ -66,11 +66,23 @@ describe('an exchange with a server that is not as it should be', () => {
     expect(killed).toEqual([unreadable])
   })
 
+  test('ends the connection if its rows do not end', () => {
+    const { over, killed, say } = lane()
+    void over.ask(two)
+    const nulls = message('D', Buffer.concat([Buffer.from([0x7f, 0xff]), Buffer.alloc(4 * 0x7fff, 0xff)]))
+    // A value costs at least 128 bytes, and so an answer is too long behind a GiB of them.
+    const most = 2 ** 30 / (128 * 0x7fff)
+    let rows = 0
+    for (say(message('1'), message('2')); killed.length === 0 && rows < 2 * most; rows++) say(nulls)
+    expect(killed).toEqual([expect.objectContaining({ code: 'exhausted' })])
+    expect(rows).toBeGreaterThan(most / 2)
+  })
+
   test('is read in the time that its length takes, however it is cut and whatever a tag is', async () => {
     const { over, say } = lane()
     const asked = over.ask(two)
     const startedMs = performance.now()
-    const long = message('N', Buffer.alloc(32 * 1024 * 1024, 'M'))
+    const long = message('N', Buffer.alloc(16 * 1024 * 1024, 'M'))
     for (let at = 0; at < long.length; at += 4_096) say(long.subarray(at, at + 4_096))
     say(done(`${'0'.repeat(1024 * 1024)}x`), done('COMMIT'), READY)
     expect((await asked).answers[1]?.command).toBe('COMMIT')

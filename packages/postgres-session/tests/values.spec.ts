@@ -80,6 +80,25 @@ describeWithServer('a statement', () => {
     })
   })
 
+  test('with more parameters than there may be is refused, and the session goes on', async () => {
+    const { over } = await bench()
+    await over.use(call(), async session => {
+      const most = Array.from({ length: 65_534 }, (_, n) => n)
+      await expect(session.rows('SELECT 1', most)).rejects.toThrow(RangeError)
+      expect(await session.rows('SELECT 1')).toEqual([[1]])
+    })
+  })
+
+  test('that fails behind some of its rows leaves nothing of them to the next', async () => {
+    const { over } = await bench()
+    await over.use(call(), async session => {
+      const failing = session.rows('SELECT 1 / (3 - g) FROM generate_series(1, 9) AS g')
+      const [next, last] = [session.rows('SELECT 1'), session.rows('SELECT $1::int', [2])]
+      await expect(failing).rejects.toMatchObject({ code: '22012' })
+      expect(await Promise.all([next, last])).toEqual([[[1]], [[2]]])
+    })
+  })
+
   test('is made in a session whose settings are ours', async () => {
     const { db, over } = await bench({ applicationName: "it's\\" })
     await db.query(`ALTER DATABASE ${db.database} SET synchronous_commit = off`)
