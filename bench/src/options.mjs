@@ -29,7 +29,15 @@ const FULL = {
   growthEntries: [10_000, 100_000],
   growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB, 256 * MIB],
   openRounds: 11,
-  pg: { count: 4_096, lead: 512, getCount: 16_384, getFrom: 4_096, pins: 10_000, streamLength: 256 * MIB }
+  pg: {
+    count: 4_096,
+    warmRounds: 5,
+    lead: 512,
+    getCount: 16_384,
+    getFrom: 4_096,
+    pins: 10_000,
+    streamLength: 256 * MIB
+  }
 }
 
 const QUICK = {
@@ -45,7 +53,7 @@ const QUICK = {
   growthEntries: [1_000, 10_000],
   growthLengths: [1, KIB, 16 * KIB, 128 * KIB, MIB, 16 * MIB],
   openRounds: 3,
-  pg: { count: 1_024, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000, streamLength: 16 * MIB }
+  pg: { count: 1_024, warmRounds: 1, lead: 128, getCount: 4_096, getFrom: 1_024, pins: 2_000, streamLength: 16 * MIB }
 }
 
 const SPECIFICATION = {

@@ -24,9 +24,12 @@ export const pgFleet = {
   async contestants({ server, scale, closing }) {
     const fleet = []
     for (let i = 0; i < Math.max(...INSTANCES); i++) fleet.push(await instance(server, closing))
-    // Each compiles its code for itself, which takes a thousand puts and more, and is no matter of the pool.
-    await Promise.all(fleet.map(tell => tell({ prepare: scale.pg.count / 2 })))
-    for (const tell of fleet) await tell({ put: true })
+    // Each compiles its code for itself, which takes ten thousand puts, and is no matter of the pool.
+    for (let warm = 0; warm < scale.pg.warmRounds; warm++) {
+      await Promise.all(fleet.map(tell => tell({ prepare: scale.pg.count / 2 })))
+      for (let i = 0; i < fleet.length; i += 2)
+        await Promise.all(fleet.slice(i, i + 2).map(tell => tell({ put: true })))
+    }
     const { count } = scale.pg
     return INSTANCES.map(instances => ({
       id: `of${instances}`,
