@@ -44,12 +44,15 @@ export class CheckedCatalog {
   readonly #calls: EngineCalls
   readonly form: Catalog['form']
   readonly inlineLengthMax: number
+  /** Whether the catalog can have entries at once. */
+  readonly answersNow: boolean
 
   constructor(engine: Engine, catalog: Catalog, calls: EngineCalls) {
     this.#catalog = catalog
     this.#calls = calls
     this.form = catalog.form
     this.inlineLengthMax = catalog.inlineLengthMax
+    this.answersNow = catalog.readNow !== undefined
     this.name = engine.name
     const { sqlLiveness } = catalog
     if (sqlLiveness !== undefined) this.tables = new CheckedTables(sqlLiveness, calls)
@@ -83,11 +86,6 @@ export class CheckedCatalog {
   async read(key: BlobKey, signal?: AbortSignal): Promise<FoundEntry | undefined> {
     const found = await this.#calls.run('read', { readOnly: true, signal, key }, call => this.#catalog.read(key, call))
     return found && this.#found(key, found)
-  }
-
-  /** Whether the catalog can have entries at once. */
-  get answersNow(): boolean {
-    return this.#catalog.readNow !== undefined
   }
 
   /** An entry that the catalog has at once; `undefined` where it has to be asked by `read`. */

@@ -5,22 +5,25 @@
  * an engine reads many in one transaction that is a sixth of what a get of 16 KiB costs. Each reads a state of the pool that was there after
  * it was asked for and before it is answered, and none of the caller's code runs in between, so nobody can tell this from reading at once.
  */
-import { isTraced, traced } from './channels.js'
+import { isTraced, type OperationTrace, traced } from './channels.js'
+import type { StoreConfig } from './config.js'
 import type { Derivation } from './derive.js'
 import type { FoundEntry } from './engine.js'
-import type { BlobKey } from './key.js'
+import { type BlobKey, parseKey } from './key.js'
 import type { Lifecycle } from './lifecycle.js'
 import type { Pool } from './pool.js'
 import { assertLength } from './reading.js'
+import { type GetOptions, getOptionsOf } from './store-options.js'
 import { StoredBlob } from './stored-blob.js'
 
 interface GettingParts {
+  readonly config: StoreConfig
   readonly pool: Pool
   readonly derivation: Derivation
   readonly lifecycle: Lifecycle
 }
 
-export interface HowToRead {
+interface HowToRead {
   readonly signal: AbortSignal | undefined
   readonly verify: boolean
 }
@@ -56,15 +59,36 @@ export class Getting {
   }
 
   /**
-   * Gives `answer` the blob, `undefined` if there is none, or a promise that rejects. Counts as running from now on: a store that is
-   * closed meanwhile waits for it. @throws StoreClosedError
+   * Counts as running from when it is asked for: a store that is closed meanwhile waits for it.
+   * @throws StoreClosedError, InvalidKeyError, InvalidArgumentError, EngineError, or the signal's own reason.
    */
-  ask(key: BlobKey, how: HowToRead, answer: Answer): void {
+  get(key: string, options: GetOptions | undefined): Promise<StoredBlob | undefined> {
+    if (isTraced('get')) return this.#watched(key, options)
+    return new Promise(answer => {
+      const { config, lifecycle } = this.#parts
+      lifecycle.assertOpen()
+      this.#ask(parseKey(key, config.algorithm), getOptionsOf(options, config.verify), answer)
+    })
+  }
+
+  /** Not only what the engine does: a key that is none, and a signal that has fired, are told of as well. */
+  #watched(key: string, options: GetOptions | undefined): Promise<StoredBlob | undefined> {
+    const { config, lifecycle, pool } = this.#parts
+    return lifecycle.run(() =>
+      traced('get', pool.durability, async trace => {
+        const parsed = parseKey(key, config.algorithm)
+        trace.key = parsed
+        return this.#call(parsed, getOptionsOf(options, config.verify), trace)
+      })
+    )
+  }
+
+  /** Gives `answer` the blob, `undefined` if there is none, or a promise that rejects. @throws StoreClosedError */
+  #ask(key: BlobKey, how: HowToRead, answer: Answer): void {
     const { lifecycle, pool } = this.#parts
     lifecycle.enter()
     const asked: Asked = { key, how, answer, blob: undefined, failure: undefined }
-    const isCall = isTraced('get') || !pool.catalog.answersNow || pool.ready() !== undefined
-    if (isCall) answer(this.#call(asked))
+    if (!pool.catalog.answersNow || pool.ready() !== undefined) answer(this.#waitedFor(asked))
     else if (this.#asked.push(asked) === 1) void SETTLED.then(this.#serve)
   }
 
@@ -90,30 +114,30 @@ export class Getting {
   #answer(asked: Asked): void {
     const { answer, blob, failure } = asked
     if (blob === undefined && failure === undefined) {
-      answer(this.#call(asked))
+      answer(this.#waitedFor(asked))
     } else {
       this.#parts.lifecycle.leave()
       answer(failure === undefined ? blob : Promise.reject(failure.cause))
     }
   }
 
-  /** By a call into the engine, where it has to be waited for or is watched. */
-  async #call({ key, how }: Asked): Promise<StoredBlob | undefined> {
-    const { lifecycle, pool } = this.#parts
+  /** By a call, where the catalog does not have it at once. */
+  async #waitedFor({ key, how }: Asked): Promise<StoredBlob | undefined> {
     try {
-      return await traced('get', pool.durability, async trace => {
-        trace.key = key
-        const waiting = pool.ready()
-        if (waiting !== undefined) await waiting
-        const found = await pool.catalog.read(key, how.signal)
-        if (found === undefined) return undefined
-        trace.length = found.entry.length
-        trace.tier = found.entry.place.tier
-        return this.#blob(found, how)
-      })
+      return await this.#call(key, how)
     } finally {
-      lifecycle.leave()
+      this.#parts.lifecycle.leave()
     }
+  }
+
+  async #call(key: BlobKey, how: HowToRead, trace?: OperationTrace): Promise<StoredBlob | undefined> {
+    const { pool } = this.#parts
+    const waiting = pool.ready()
+    if (waiting !== undefined) await waiting
+    const found = await pool.catalog.read(key, how.signal)
+    if (found === undefined) return undefined
+    if (trace !== undefined) Object.assign(trace, { length: found.entry.length, tier: found.entry.place.tier })
+    return this.#blob(found, how)
   }
 
   #blob({ entry, body }: FoundEntry, { signal, verify }: HowToRead): StoredBlob {

@@ -26,7 +26,6 @@ import type { PutOptions, PutReceipt } from './put-options.js'
 import { Putting } from './putting.js'
 import {
   type GetOptions,
-  getOptionsOf,
   type ListOptions,
   maintainOptionsOf,
   type SignalOption,
@@ -117,10 +116,7 @@ export class Store {
 
   /** The blob, or `undefined` if there is none. Large content is read only as it is consumed. */
   get(key: string, options?: GetOptions): Promise<StoredBlob | undefined> {
-    return new Promise(answer => {
-      this.#lifecycle.assertOpen()
-      this.#getting.ask(this.#key(key), getOptionsOf(options, this.#config.verify), answer)
-    })
+    return this.#getting.get(key, options)
   }
 
   /** Length, algorithm and tier, without reading content; `undefined` if there is no such blob. */

@@ -288,6 +288,25 @@ describe('gets that are asked for in one run of promises', () => {
     expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected', 'fulfilled'])
   })
 
+  it('fail where what the catalog offers cannot be looked at any more, and the store closes all the same', async () => {
+    const { engine } = await openedTogether(each => each())
+    const failure = new Error('no property of mine')
+    let isBroken = false
+    const kv = answering(engine.kv, ({ catalog }) => ({
+      catalog: {
+        ...(catalog as Catalog),
+        get readNow() {
+          if (isBroken) throw failure
+          return () => undefined
+        }
+      }
+    }))
+    const store = await openStore({ kv, threshold: THRESHOLD })
+    isBroken = true
+    expect(await Promise.all([store.get(ABSENT), store.get(ABSENT)].map(rejection))).toEqual([failure, failure])
+    await store.close()
+  })
+
   it('are waited for by a store that is closed before they are read', async () => {
     const { store, keys, contents } = await openedTogether(each => each())
     const asked = [...keys, ABSENT].map(key => store.get(key))

@@ -62,6 +62,25 @@ describe('channels', () => {
     expect(said.find(({ event }) => event === 'error')?.message.error).toBe(error)
   })
 
+  it.each(['get', 'delete', 'pin'] as const)(
+    'tell of a %s that is refused for its key or its signal',
+    async operation => {
+      const { store } = await opened()
+      const { key } = await store.put('a')
+      const said = watched(operation)
+      const reason = new Error('enough')
+      for (const [asked, options] of [
+        ['none', {}],
+        [key, { signal: AbortSignal.abort(reason) }]
+      ] as const) {
+        said.length = 0
+        const error = await rejection(store[operation](asked, options))
+        expect(said.map(({ event }) => event)).toEqual(['start', 'end', 'error', 'asyncStart', 'asyncEnd'])
+        expect(said.at(-1)?.message.error).toBe(error)
+      }
+    }
+  )
+
   it('change nothing for who does not listen', async () => {
     const { store } = await opened()
     expect((await store.put('a')).created).toBe(true)

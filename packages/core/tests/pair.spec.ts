@@ -154,6 +154,17 @@ describe('a publication', () => {
     expect(near.entries.get(key(1))?.body).toEqual(new Uint8Array(Buffer.from('abc')))
   })
 
+  it('that heals one in memory from a body that went with its stage says that the stage is lost', async () => {
+    await makeNear(1)
+    const bytes = await sealed(9, 'xyz')
+    const healing = { tier: 'kv', length: 3 } as const
+    far.bodies.clear()
+    await expect(publish(item(1, bytes, { healing }))).rejects.toMatchObject({ code: 'gone' })
+    await pair.unstage([stage(9)], call)
+    expect(await publish(item(1, bytes, { healing }))).toEqual(['stage-lost'])
+    expect(near.entries.get(key(1))?.body).toEqual(new Uint8Array(Buffer.from('abc')))
+  })
+
   it('of bytes at hand that heals in memory asks the other without its healing', async () => {
     const healing = { tier: 'kv', length: 3 } as const
     expect(await publish(item(1, inline, { healing }))).toEqual(['created'])
