@@ -3,14 +3,15 @@
  * names of columns that do not end keep it busy for ever, and the stream of a copy that nobody asked for is destroyed without a
  * listener. So each message is looked at first, whole. The first one that no server says in this place ends the connection.
  *
- *   login  R, in the order of the proof of who one is; after its end K, then Z, which ends the login; E at any time
- *   after  Z C I E 1 2 n T t D, and G once for a copy
- *   both   S N A, which go no further: the driver would keep every setting, and has no use for any of them
+ *   proof  R, in the order of the proof of who one is
+ *   start  K, then Z, which ends the login
+ *   after  Z C I 1 2 n T t D, and G once for a copy
+ *   all    E, and S N A, which go no further: the driver would keep every setting, and has no use for any of them
  */
 import { EngineFault } from '@alkblobs/core/engine'
 import { unasked, unreadable } from './failure.js'
 import { ANSWER_LENGTH_MAX, AnswerSize, OTHER_LENGTH_MAX } from './limits.js'
-import { checkProof } from './proof.js'
+import { checkProof, PROVED } from './proof.js'
 import { isDescription, isErrorResponse, isTypes, valuesIn } from './well-formed.js'
 
 /** What can be checked of a message before it has come, and after. */
@@ -23,7 +24,7 @@ const HEAD_LENGTH = 5
 /** What has no long text in it; libpq has the same limit. */
 const SHORT_LENGTH = 30_000
 const code = (letter: string) => letter.charCodeAt(0)
-const [ROW, PROOF, READY, COPY] = [code('D'), code('R'), code('Z'), code('G')]
+const [ROW, COLUMNS, PROOF, READY, COPY] = [code('D'), code('T'), code('R'), code('Z'), code('G')]
 const BEGINS_ROWS: ReadonlySet<number> = new Set(['T', '2'].map(code))
 const ENDS_ROWS: ReadonlySet<number> = new Set(['C', 'I', 'E', 'Z'].map(code))
 const ASIDE: ReadonlySet<number> = new Set(['S', 'N', 'A'].map(code))
@@ -37,10 +38,14 @@ const aside = (lengthMax: number): Record<string, Rule> => {
 }
 const rules = (by: Record<string, Rule>) => new Map(Object.entries(by).map(([letter, rule]) => [code(letter), rule]))
 
-const LOGIN = rules({
+const PROVING = rules({
   ...aside(SHORT_LENGTH),
   // As in libpq.
-  R: { lengthMax: 2_000, isRight: body => body.length >= 4 },
+  R: { lengthMax: 2_000, isRight: body => body.length >= 4 }
+})
+const STARTING = rules({
+  // What a database does at each login (a trigger may) says as much as any statement.
+  ...aside(OTHER_LENGTH_MAX),
   K: { lengthMax: 8, isRight: body => body.length === 8 },
   Z: ready
 })
@@ -61,7 +66,7 @@ const AFTER = rules({
 export class Guard {
   readonly #pass: (message: Buffer) => void
   readonly #size = new AnswerSize()
-  #rules = LOGIN
+  #rules = PROVING
   /** The kind of the last R. */
   #proof: number | undefined
   /** Whether a COPY to the server is under way, and the server has not said so yet. */
@@ -154,9 +159,10 @@ export class Guard {
     const body = bytes.subarray(at + HEAD_LENGTH, at + length)
     if (!this.#ruleOf(letter).isRight(body)) throw unreadable()
     if (ASIDE.has(letter)) return false
-    if (this.#rules === LOGIN) this.#logIn(letter, body)
-    else if (letter === READY) this.#size.begin()
-    else this.#size.add(0, length)
+    if (letter === PROOF) this.#prove(body)
+    if (letter === READY) this.#ready()
+    // The driver keeps the columns of each answer.
+    else this.#size.add(letter === COLUMNS ? body.readUInt16BE(0) : 0, length)
     if (BEGINS_ROWS.has(letter)) this.#expectsRows = true
     else if (ENDS_ROWS.has(letter)) this.#expectsRows = false
     if (letter === COPY) {
@@ -173,9 +179,13 @@ export class Guard {
     this.#size.add(values, length)
   }
 
-  #logIn(letter: number, body: Buffer): void {
-    if (letter === PROOF) this.#proof = checkProof(this.#proof, body)
-    else if (letter !== code('E') && this.#proof !== 0) throw unasked()
-    if (letter === READY) this.#rules = AFTER
+  #prove(body: Buffer): void {
+    this.#proof = checkProof(this.#proof, body)
+    if (this.#proof === PROVED) this.#rules = STARTING
+  }
+
+  #ready(): void {
+    this.#size.begin()
+    this.#rules = AFTER
   }
 }
