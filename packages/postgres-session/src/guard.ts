@@ -11,6 +11,7 @@
 import { EngineFault } from '@alkblobs/core/engine'
 import { unasked, unreadable } from './failure.js'
 import { ANSWER_LENGTH_MAX, AnswerSize, OTHER_LENGTH_MAX } from './limits.js'
+import { Pieces } from './pieces.js'
 import { checkProof, PROVED } from './proof.js'
 import { isDescription, isErrorResponse, isTypes, valuesIn } from './well-formed.js'
 
@@ -73,9 +74,8 @@ export class Guard {
   expectsCopy = false
   /** Whether a row may come: a statement has begun to answer, and has not ended. */
   #expectsRows = false
-  /** What has come of a message, how much that is, and how much is needed: its head, and then all of it. */
-  #cut: Buffer[] = []
-  #come = 0
+  /** What has come of a message, and how much is needed: its head, and then all of it. */
+  readonly #part = new Pieces()
   #needed = HEAD_LENGTH
 
   /** `pass` gets whole messages, as many as came together; they are its own. */
@@ -85,7 +85,7 @@ export class Guard {
 
   /** Whether all that came was whole messages. */
   get isBetween(): boolean {
-    return this.#come === 0
+    return this.#part.length === 0
   }
 
   /** Takes bytes, of which it keeps none; `isRest`: only those of the message that is not whole yet. Answers how many. @throws EngineFault */
@@ -98,7 +98,7 @@ export class Guard {
     }
     try {
       while (at < bytes.length && !(isRest && this.isBetween)) {
-        const length = this.#come === 0 ? this.#lengthOf(bytes, at) : undefined
+        const length = this.isBetween ? this.#lengthOf(bytes, at) : undefined
         if (length === undefined || at + length > bytes.length) {
           pass()
           at += this.#keep(bytes, at)
@@ -118,17 +118,12 @@ export class Guard {
 
   /** Keeps what there is of the message that is not whole, up to its end, and passes it then. */
   #keep(bytes: Buffer, at: number): number {
-    const taken = Math.min(bytes.length - at, this.#needed - this.#come)
-    this.#cut.push(Buffer.from(bytes.subarray(at, at + taken)))
-    this.#come += taken
-    if (this.#come < this.#needed) return taken
-    const part = Buffer.concat(this.#cut)
-    this.#needed = this.#lengthOf(part, 0) ?? HEAD_LENGTH
-    this.#cut = [part]
-    if (this.#come < this.#needed) return taken
-    this.#cut = []
-    this.#come = 0
+    const taken = this.#part.add(bytes, at, this.#needed)
+    if (this.#part.length < this.#needed) return taken
+    this.#needed = this.#lengthOf(this.#part.bytes, 0) ?? HEAD_LENGTH
+    if (this.#part.length < this.#needed) return taken
     this.#needed = HEAD_LENGTH
+    const part = this.#part.take()
     if (this.#mayPass(part, 0, part.length)) this.#pass(part)
     return taken
   }
