@@ -7,6 +7,7 @@
  */
 import { unreadable } from './failure.js'
 import { ANSWER_LENGTH_MAX, OTHER_LENGTH_MAX } from './limits.js'
+import { Pieces } from './pieces.js'
 
 export type Row = (Buffer | null)[]
 
@@ -29,9 +30,8 @@ export class Answers {
   #part: Part = 'head'
   /** How many bytes the part has. */
   #needed = HEAD_LENGTH
-  /** Those that have come, where a part is cut, and how many they are; joined once, for a long part comes in many pieces. */
-  #cut: Buffer[] = []
-  #come = 0
+  /** Those that have come, where a part is cut. */
+  readonly #come = new Pieces()
   #letter = 0
   /** What is left of a row's message. */
   #left = 0
@@ -51,26 +51,19 @@ export class Answers {
       if (this.#value !== undefined) {
         at += this.#fill(this.#value, bytes, at)
       } else {
-        const missing = this.#needed - this.#come
-        const next = bytes.subarray(at, at + missing)
-        at += next.length
-        if (next.length < missing) {
-          this.#cut.push(Buffer.from(next))
-          this.#come += next.length
-          return at
+        const end = at + this.#needed
+        if (this.#come.length === 0 && end <= bytes.length) {
+          this.#read(bytes.subarray(at, end))
+          at = end
+        } else {
+          at += this.#come.add(bytes, at, this.#needed)
+          if (this.#come.length < this.#needed) return at
+          this.#read(this.#come.take())
         }
-        this.#read(this.#come === 0 ? next : this.#joined(next))
       }
       if (this.#part === 'head' && until()) return at
     }
     return at
-  }
-
-  #joined(last: Buffer): Buffer {
-    const part = Buffer.concat([...this.#cut, last])
-    this.#cut = []
-    this.#come = 0
-    return part
   }
 
   #read(part: Buffer): void {

@@ -3,14 +3,16 @@
  * names of columns that do not end keep it busy for ever, and the stream of a copy that nobody asked for is destroyed without a
  * listener. So each message is looked at first, whole. The first one that no server says in this place ends the connection.
  *
- *   login  R, in the order of the proof of who one is; after its end K, then Z, which ends the login; E at any time
- *   after  Z C I E 1 2 n T t D, and G once for a copy
- *   both   S N A, which go no further: the driver would keep every setting, and has no use for any of them
+ *   proof  R, in the order of the proof of who one is
+ *   start  K, then Z, which ends the login
+ *   after  Z C I 1 2 n T t D, and G once for a copy
+ *   all    E, and S N A, which go no further: the driver would keep every setting, and has no use for any of them
  */
 import { EngineFault } from '@alkblobs/core/engine'
 import { unasked, unreadable } from './failure.js'
 import { ANSWER_LENGTH_MAX, AnswerSize, OTHER_LENGTH_MAX } from './limits.js'
-import { checkProof } from './proof.js'
+import { Pieces } from './pieces.js'
+import { checkProof, PROVED } from './proof.js'
 import { isDescription, isErrorResponse, isTypes, valuesIn } from './well-formed.js'
 
 /** What can be checked of a message before it has come, and after. */
@@ -23,7 +25,7 @@ const HEAD_LENGTH = 5
 /** What has no long text in it; libpq has the same limit. */
 const SHORT_LENGTH = 30_000
 const code = (letter: string) => letter.charCodeAt(0)
-const [ROW, PROOF, READY, COPY] = [code('D'), code('R'), code('Z'), code('G')]
+const [ROW, COLUMNS, PROOF, READY, COPY] = [code('D'), code('T'), code('R'), code('Z'), code('G')]
 const BEGINS_ROWS: ReadonlySet<number> = new Set(['T', '2'].map(code))
 const ENDS_ROWS: ReadonlySet<number> = new Set(['C', 'I', 'E', 'Z'].map(code))
 const ASIDE: ReadonlySet<number> = new Set(['S', 'N', 'A'].map(code))
@@ -37,10 +39,14 @@ const aside = (lengthMax: number): Record<string, Rule> => {
 }
 const rules = (by: Record<string, Rule>) => new Map(Object.entries(by).map(([letter, rule]) => [code(letter), rule]))
 
-const LOGIN = rules({
+const PROVING = rules({
   ...aside(SHORT_LENGTH),
   // As in libpq.
-  R: { lengthMax: 2_000, isRight: body => body.length >= 4 },
+  R: { lengthMax: 2_000, isRight: body => body.length >= 4 }
+})
+const STARTING = rules({
+  // What a database does at each login (a trigger may) says as much as any statement.
+  ...aside(OTHER_LENGTH_MAX),
   K: { lengthMax: 8, isRight: body => body.length === 8 },
   Z: ready
 })
@@ -61,16 +67,15 @@ const AFTER = rules({
 export class Guard {
   readonly #pass: (message: Buffer) => void
   readonly #size = new AnswerSize()
-  #rules = LOGIN
+  #rules = PROVING
   /** The kind of the last R. */
   #proof: number | undefined
   /** Whether a COPY to the server is under way, and the server has not said so yet. */
   expectsCopy = false
   /** Whether a row may come: a statement has begun to answer, and has not ended. */
   #expectsRows = false
-  /** What has come of a message, how much that is, and how much is needed: its head, and then all of it. */
-  #cut: Buffer[] = []
-  #come = 0
+  /** What has come of a message, and how much is needed: its head, and then all of it. */
+  readonly #part = new Pieces()
   #needed = HEAD_LENGTH
 
   /** `pass` gets whole messages, as many as came together; they are its own. */
@@ -80,7 +85,7 @@ export class Guard {
 
   /** Whether all that came was whole messages. */
   get isBetween(): boolean {
-    return this.#come === 0
+    return this.#part.length === 0
   }
 
   /** Takes bytes, of which it keeps none; `isRest`: only those of the message that is not whole yet. Answers how many. @throws EngineFault */
@@ -93,7 +98,7 @@ export class Guard {
     }
     try {
       while (at < bytes.length && !(isRest && this.isBetween)) {
-        const length = this.#come === 0 ? this.#lengthOf(bytes, at) : undefined
+        const length = this.isBetween ? this.#lengthOf(bytes, at) : undefined
         if (length === undefined || at + length > bytes.length) {
           pass()
           at += this.#keep(bytes, at)
@@ -113,17 +118,12 @@ export class Guard {
 
   /** Keeps what there is of the message that is not whole, up to its end, and passes it then. */
   #keep(bytes: Buffer, at: number): number {
-    const taken = Math.min(bytes.length - at, this.#needed - this.#come)
-    this.#cut.push(Buffer.from(bytes.subarray(at, at + taken)))
-    this.#come += taken
-    if (this.#come < this.#needed) return taken
-    const part = Buffer.concat(this.#cut)
-    this.#needed = this.#lengthOf(part, 0) ?? HEAD_LENGTH
-    this.#cut = [part]
-    if (this.#come < this.#needed) return taken
-    this.#cut = []
-    this.#come = 0
+    const taken = this.#part.add(bytes, at, this.#needed)
+    if (this.#part.length < this.#needed) return taken
+    this.#needed = this.#lengthOf(this.#part.bytes, 0) ?? HEAD_LENGTH
+    if (this.#part.length < this.#needed) return taken
     this.#needed = HEAD_LENGTH
+    const part = this.#part.take()
     if (this.#mayPass(part, 0, part.length)) this.#pass(part)
     return taken
   }
@@ -154,9 +154,10 @@ export class Guard {
     const body = bytes.subarray(at + HEAD_LENGTH, at + length)
     if (!this.#ruleOf(letter).isRight(body)) throw unreadable()
     if (ASIDE.has(letter)) return false
-    if (this.#rules === LOGIN) this.#logIn(letter, body)
-    else if (letter === READY) this.#size.begin()
-    else this.#size.add(0, length)
+    if (letter === PROOF) this.#prove(body)
+    if (letter === READY) this.#ready()
+    // The driver keeps the columns of each answer.
+    else this.#size.add(letter === COLUMNS ? body.readUInt16BE(0) : 0, length)
     if (BEGINS_ROWS.has(letter)) this.#expectsRows = true
     else if (ENDS_ROWS.has(letter)) this.#expectsRows = false
     if (letter === COPY) {
@@ -173,9 +174,13 @@ export class Guard {
     this.#size.add(values, length)
   }
 
-  #logIn(letter: number, body: Buffer): void {
-    if (letter === PROOF) this.#proof = checkProof(this.#proof, body)
-    else if (letter !== code('E') && this.#proof !== 0) throw unasked()
-    if (letter === READY) this.#rules = AFTER
+  #prove(body: Buffer): void {
+    this.#proof = checkProof(this.#proof, body)
+    if (this.#proof === PROVED) this.#rules = STARTING
+  }
+
+  #ready(): void {
+    this.#size.begin()
+    this.#rules = AFTER
   }
 }

@@ -7,7 +7,7 @@
 import { EngineFault } from '@alkblobs/core/engine'
 import { unasked, unreadable } from './failure.js'
 
-const PROVED = 0
+export const PROVED = 0
 const PASSWORD = 3
 const MD5 = 5
 const SCRAM = 10

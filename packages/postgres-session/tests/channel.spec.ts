@@ -99,6 +99,16 @@ describe('what the driver hears', () => {
     expect(driver).toHaveLength(2 + messages.length - 1)
   })
 
+  test('is no more columns than values, however many answers have them', () => {
+    const { channel, killed } = logged()
+    const columns = message('T', Buffer.from([0xff, 0xff]), Buffer.alloc(19 * 0xffff))
+    for (let times = 0; times < 200 && killed.length === 0; times++) {
+      channel.take(columns)
+      channel.take(complete('SELECT 0'))
+    }
+    expect(killed).toEqual([expect.objectContaining({ code: 'exhausted' })])
+  })
+
   test('is one copy, when it has asked for one', () => {
     const { channel, driver, killed } = logged()
     channel.isCopying = true
@@ -106,6 +116,20 @@ describe('what the driver hears', () => {
     expect(driver).toEqual(['R', 'Z', 'G'])
     channel.take(message('G', '\0\0\0'))
     expect(killed).toHaveLength(1)
+  })
+
+  test('is whatever a trigger says at the login, however long, once it is proved who one is', () => {
+    const long = message('N', 'SWARNING\0', 'M', Buffer.alloc(100_000, 'x'), '\0\0')
+    for (const [said, kills] of [
+      [[proof(0), long, READY], 0],
+      [[long, proof(0), READY], 1]
+    ] as const) {
+      const killed: unknown[] = []
+      const channel = new Channel(reason => killed.push(reason))
+      channel.driversSide.write(Buffer.from('startup'))
+      channel.take(Buffer.concat(said))
+      expect(killed).toHaveLength(kills)
+    }
   })
 
   test('is nothing before it has spoken', () => {
