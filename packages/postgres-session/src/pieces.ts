@@ -1,4 +1,7 @@
-/** A part of what the server says that comes in pieces, in memory that grows with what has come: not with what is announced, nor with how many pieces there are. */
+/**
+ * A part of what the server says that comes in pieces, in memory that grows with what has come: not with what is announced, nor with how
+ * many pieces there are.
+ */
 const EMPTY = Buffer.alloc(0)
 
 export class Pieces {
