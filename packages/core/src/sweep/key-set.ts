@@ -1,6 +1,6 @@
 /**
  * A set of keys by their raw digests: 32 bytes a key and no object for any of them, so that a million live keys cost about
- * 45 MiB where a `Set` of strings costs 160 (measured; ADR-005).
+ * 50 MiB where a `Set` of strings costs 160 (measured; ADR-005).
  *
  * A million digests are more than a processor's caches hold. So they lie in parts by their first byte, and a sweep, which asks
  * in the order of keys, asks one part after the other. What is added is only gathered; which of it is new, a part looks when it is asked, or when
