@@ -117,7 +117,7 @@ export interface OpenTransaction {
 export interface JoinableTransaction extends OpenTransaction {
   /** What `store.joining` takes. After the transaction's end its session goes on outside of any. */
   readonly handle: unknown
-  /** Gives the session back. */
+  /** Gives the session back; a transaction that is still open is rolled back. */
   release(): Promise<void>
 }
 

@@ -10,8 +10,19 @@ const SHORT = 1_000
 /** Longer than any stage lives. */
 const STAGE_OVER_MS = 24 * 60 * 60 * 1000
 
-const begin = async (factory: StoreFactory, store: Store): Promise<JoinableTransaction> =>
-  present(await oracleOf(factory, store).transaction?.(), 'a transaction of an application')
+/** Works in a transaction of an application, which the work ends. Its session is given back however that ends: an open one keeps the pool's tables. */
+async function inTransaction(
+  factory: StoreFactory,
+  store: Store,
+  work: (transaction: JoinableTransaction) => Promise<void>
+): Promise<void> {
+  const transaction = present(await oracleOf(factory, store).transaction?.(), 'a transaction of an application')
+  try {
+    await work(transaction)
+  } finally {
+    await transaction.release()
+  }
+}
 
 /** A short content, and where there is a large tier a long one. */
 function contentsOf({ traits, threshold = 0 }: StoreFactory): readonly Uint8Array[] {
@@ -34,19 +45,19 @@ const withItsCommit = row({
     for (const end of ['commit', 'rollback'] as const) {
       const store = await factory.open()
       store.protect(sourceOver([]))
-      const transaction = await begin(factory, store)
-      const joined = await store.joining(transaction.handle)
       const keys: string[] = []
-      for (const content of contents) {
-        const { key, length, created } = await joined.put(content)
-        equal({ length, created }, { length: content.length, created: true }, 'the answer to a put in a transaction')
-        equal((await joined.put(content)).created, false, 'the transaction sees what it has put')
-        equal(await store.has(key), false, 'nobody else sees it before the commit')
-        keys.push(key)
-      }
-      await expectEntries(store, 0, 'before the commit')
-      await transaction[end]()
-      await transaction.release()
+      await inTransaction(factory, store, async transaction => {
+        const joined = await store.joining(transaction.handle)
+        for (const content of contents) {
+          const { key, length, created } = await joined.put(content)
+          equal({ length, created }, { length: content.length, created: true }, 'the answer to a put in a transaction')
+          equal((await joined.put(content)).created, false, 'the transaction sees what it has put')
+          equal(await store.has(key), false, 'nobody else sees it before the commit')
+          keys.push(key)
+        }
+        await expectEntries(store, 0, 'before the commit')
+        await transaction[end]()
+      })
       await expectEntries(store, end === 'commit' ? contents.length : 0, `after ${end}`)
       for (const [nth, key] of keys.entries()) {
         const blob = await store.get(key)
@@ -88,16 +99,20 @@ const keptUntilItsEnd = row({
         const { key } = await putReleased(store, content)
         const other = await putReleased(store, bytesOf(SHORT, 3))
         expectCounts(await store.sweep(), { candidatesStaged: 2 }, 'both are staged')
-        const transaction = await begin(factory, store)
-        const found = await (await store.joining(transaction.handle)).put(content)
-        equal(found, { key, length: content.length, created: false }, 'the transaction finds the entry')
-        const others = { deleted: 1, bytesDeleted: other.length, alreadyStaged: 1 }
-        expectCounts(await store.sweep(), others, 'the other one goes, and this one stays')
-        await refuses(() => store.delete(key), 'ERR_BLOB_GC_REFUSED', 'a delete of what an open transaction has found')
-        await store.maintain()
-        equal(await store.has(key), true, 'it is there')
-        await transaction[end]()
-        await transaction.release()
+        await inTransaction(factory, store, async transaction => {
+          const found = await (await store.joining(transaction.handle)).put(content)
+          equal(found, { key, length: content.length, created: false }, 'the transaction finds the entry')
+          const others = { deleted: 1, bytesDeleted: other.length, alreadyStaged: 1 }
+          expectCounts(await store.sweep(), others, 'the other one goes, and this one stays')
+          await refuses(
+            () => store.delete(key),
+            'ERR_BLOB_GC_REFUSED',
+            'a delete of what an open transaction has found'
+          )
+          await store.maintain()
+          equal(await store.has(key), true, 'it is there')
+          await transaction[end]()
+        })
         const gone = { deleted: 1, bytesDeleted: content.length }
         if (end === 'commit') {
           const cancelled = { cancelledByArbitration: 1, candidatesStaged: 1 }
@@ -131,12 +146,12 @@ const noTransaction = row({
         await refuses(() => store.joining(nothing), 'ERR_BLOB_INVALID_ARGUMENT', 'what is no transaction')
       }
       for (const end of ['commit', 'rollback'] as const) {
-        const transaction = await begin(factory, store)
-        const joined = await store.joining(transaction.handle)
-        await transaction[end]()
-        await refuses(() => joined.put(content), isConflict, `a put after ${end}`)
-        await refuses(() => store.joining(transaction.handle), 'ERR_BLOB_INVALID_ARGUMENT', `joining after ${end}`)
-        await transaction.release()
+        await inTransaction(factory, store, async transaction => {
+          const joined = await store.joining(transaction.handle)
+          await transaction[end]()
+          await refuses(() => joined.put(content), isConflict, `a put after ${end}`)
+          await refuses(() => store.joining(transaction.handle), 'ERR_BLOB_INVALID_ARGUMENT', `joining after ${end}`)
+        })
       }
       await expectEntries(store, 0, 'nothing was put')
       await store.close()

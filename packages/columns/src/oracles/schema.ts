@@ -101,8 +101,9 @@ export function schemaPart(place: TestSchema, another: () => Promise<TestSchema>
 /** A transaction that has run one statement. */
 async function pinning(place: TestSchema, statement: string, value: Buffer): Promise<OpenTransaction> {
   const { own, commit, rollback, release } = await openTransaction(place)
-  await own.unsafe(statement, [value])
-  return { commit: () => commit().then(release), rollback: () => rollback().then(release) }
+  const end = (how: () => Promise<void>) => () => how().finally(release)
+  await own.unsafe(statement, [value]).catch(error => release().then(() => Promise.reject(error)))
+  return { commit: end(commit), rollback: end(rollback) }
 }
 
 /** A transaction on the one connection that can end it. */
@@ -114,6 +115,7 @@ async function openTransaction(place: TestSchema): Promise<JoinableTransaction &
     await own.unsafe(statement).simple()
   }
   await run('BEGIN')()
+  // The server rolls back what is still open when the connection goes.
   const release = async () => {
     own.release()
     await client.end({ timeout: 1 })
